@@ -33,6 +33,7 @@ mod names;
 pub mod run;
 pub mod selection;
 pub mod sites;
+pub mod time_index;
 
 pub use ampl_trace::communicators::{Communicator, Communicators};
 pub use ampl_trace::decode::{Call, Calls, Event, Events, Timed};
@@ -43,3 +44,4 @@ pub use ampl_trace::{Damage, RankTrace, RunInfo, Trace, cells, model, structure,
 pub use error::OpenError;
 pub use run::{Rank, Run};
 pub use sites::Symbols;
+pub use time_index::TimeIndex;

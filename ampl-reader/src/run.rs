@@ -1,7 +1,7 @@
 //! A run that is read on demand.
 
 use std::cell::{OnceCell, RefCell};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ampl_core::message::Decision;
 use ampl_core::plan::Plan;
@@ -10,6 +10,7 @@ use ampl_trace::decode::{Calls, Events};
 use ampl_trace::format::TraceFile;
 use ampl_trace::model::{Process, Sizes, WindowSummary};
 use ampl_trace::structure::{JobStructure, RankStructure};
+use ampl_trace::time_index::RankIndex;
 use ampl_trace::totals::Totals;
 use ampl_trace::{Damage, RankTrace, RunInfo, Trace};
 use memmap2::Mmap;
@@ -18,6 +19,7 @@ use crate::directory;
 use crate::error::OpenError;
 use crate::gaps::Recorded;
 use crate::sites::Symbols;
+use crate::time_index::{self, TimeIndex};
 
 /// A run of a job that has ended, is under way, or has died.
 #[derive(Debug)]
@@ -25,6 +27,7 @@ pub struct Run {
     source: Source,
     info: RunInfo,
     comms: OnceCell<Communicators>,
+    index: Option<TimeIndex>,
     /// Damage of ranks' own sections that have been read.
     of_ranks: RefCell<Vec<Damage>>,
 }
@@ -83,6 +86,33 @@ impl Run {
         Ok(Self::of(source))
     }
 
+    /// Place of the index of the times of the run at `path`, and the identity that it must have; `None` where the run
+    /// has no trace file that is whole.
+    pub fn index_place(&self, path: &Path) -> Option<(PathBuf, u64)> {
+        let Source::File(file) = &self.source else { return None };
+        Some((time_index::place(&directory::trace_file(path).ok()??), file.identity()))
+    }
+
+    /// Takes the index of the times of the run at `path`, where there is one; returns true then.
+    pub fn take_index(&mut self, path: &Path) -> bool {
+        let place = self.index_place(path);
+        self.index = place.and_then(|(place, identity)| TimeIndex::open(&place, identity));
+        self.index.is_some()
+    }
+
+    /// Takes `index`, of this run.
+    pub fn set_index(&mut self, index: TimeIndex) {
+        self.index = Some(index);
+    }
+
+    /// Facts, windows and calls of `rank`, with the index of its times in their place where there is one.
+    pub fn indexed_rank(&self, rank: u32) -> Option<(Rank<'_>, Option<RankIndex<'_>>)> {
+        let index = self.index.as_ref().and_then(|index| index.rank(rank));
+        let trace = self.rank_trace_with(rank, index.is_none())?;
+        let structure = self.structure().rank(rank).unwrap_or_default();
+        Some((Rank { trace, structure, comms: self.communicators() }, index))
+    }
+
     fn of(source: Source) -> Self {
         let info = match &source {
             Source::Read(trace) => trace.run.clone(),
@@ -95,7 +125,7 @@ impl Run {
                 info
             }
         };
-        Self { source, info, comms: OnceCell::new(), of_ranks: RefCell::default() }
+        Self { source, info, comms: OnceCell::new(), index: None, of_ranks: RefCell::default() }
     }
 
     /// Facts about the run.
@@ -159,9 +189,18 @@ impl Run {
     /// Windows, times and places of `rank`, with one entry for every window; `None` where it left nothing. Reads no
     /// section of another rank.
     pub fn rank_trace(&self, rank: u32) -> Option<RankTrace> {
+        self.rank_trace_with(rank, true)
+    }
+
+    /// As [`rank_trace`](Self::rank_trace), without the times where these can be left out.
+    pub fn rank_windows(&self, rank: u32) -> Option<RankTrace> {
+        self.rank_trace_with(rank, false)
+    }
+
+    fn rank_trace_with(&self, rank: u32, times: bool) -> Option<RankTrace> {
         match &self.source {
             Source::File(file) => {
-                let (mut found, damage) = file.rank(rank)?;
+                let (mut found, damage) = file.rank_with(rank, times)?;
                 self.of_ranks.borrow_mut().extend(damage);
                 WindowSummary::spread(&mut found.windows);
                 Some(found)

@@ -90,6 +90,16 @@ impl Selection {
         (self.from_ns..self.until_ns).contains(&at_ns)
     }
 
+    /// True where all calls that begin at `low_ns` at the earliest and end at `high_ns` at the latest are in that time.
+    pub fn has_all(&self, low_ns: i64, high_ns: i64) -> bool {
+        low_ns >= self.from_ns && (high_ns < self.until_ns || self.until_ns == i64::MAX)
+    }
+
+    /// True where no part of such calls is, and none of them ends there.
+    pub fn has_none(&self, low_ns: i64, high_ns: i64) -> bool {
+        high_ns < self.from_ns || low_ns >= self.until_ns
+    }
+
     /// True where every rank of a job of `ranks` is asked for.
     pub fn takes_all(&self, ranks: u32) -> bool {
         self.ranks.as_ref().is_none_or(|asked| asked.complement(ranks).is_empty())

@@ -40,6 +40,7 @@ pub mod request;
 pub mod site;
 pub mod steps;
 pub mod structure;
+pub mod time_index;
 pub mod timed;
 pub mod timing;
 pub mod totals;

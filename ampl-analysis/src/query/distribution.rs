@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::bytes::bytes;
 use super::part::{Extent, Facts, RankPart, absent, has_untimed, read};
+use super::stored::Stored;
 use super::summary::Basis;
 use crate::window_times::{Columns, Observed, RankColumns};
 
@@ -49,26 +50,28 @@ pub fn distribution(run: &Run, selection: &Selection, mut rank_done: impl FnMut(
     let mut rows = Vec::new();
     let mut extent = Extent { missing_ranks: absent(run, selection), ..Extent::default() };
     for number in run.ranks().into_iter().filter(|&rank| selection.takes_rank(rank)) {
-        let Some(rank) = run.rank(number) else { continue };
+        let Some(stored) = Stored::of(run, number) else { continue };
+        let rank = &stored.rank;
         let mut inside = vec![0.0; rank.trace.windows.len()];
         let mut timed_calls = vec![0u64; inside.len()];
-        let part = read(&rank, selection, facts, false, |call| {
+        let part = read(&stored, selection, facts, false, |call| {
             let signature = rank.structure.threads[call.thread].signatures.get(call.terminal as usize);
             let is_call = signature.is_some_and(|own| usize::from(own.function) < FUNCTION_COUNT);
             if let Some(window) = call.window.filter(|_| is_call) {
-                inside[window] += selection.overlap_ns(call.start_ns, call.end_ns) as f64;
-                timed_calls[window] += call.count;
+                inside[window] += call.times as f64 * call.inside_ns as f64;
+                timed_calls[window] =
+                    timed_calls[window].saturating_add(call.count.saturating_mul(call.times));
             }
         });
-        extent.add(&rank, &part, cuts);
+        extent.add(rank, &part, cuts);
         let told = part.untold == 0;
-        let (mut calls, moved) = totals(&rank, &part, run.info().ranks);
+        let (mut calls, moved) = totals(rank, &part, run.info().ranks);
         if !cuts {
             calls = rank.trace.process.calls.iter().map(|&(_, calls)| calls).sum();
         }
-        let untimed = has_untimed(&rank, facts, &part.windows, &timed_calls);
+        let untimed = has_untimed(rank, facts, &part.windows, &timed_calls);
         let inside = (!untimed).then_some(&inside[..]);
-        let times = times(&rank, &part, selection, columns.of_rank(&rank.trace), inside);
+        let times = times(rank, &part, selection, columns.of_rank(&rank.trace), inside);
         rows.push(Row {
             rank: number,
             host: rank.trace.process.host.clone(),

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::bytes::bytes;
 use super::keys::Keys;
 use super::part::{Extent, Facts, absent, read};
+use super::stored::Stored;
 
 /// Bins of durations in a factor of two.
 const BINS: f64 = 16.0;
@@ -100,14 +101,15 @@ pub fn durations(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) 
     let mut sums: BTreeMap<(u32, Option<u64>), Sums> = BTreeMap::new();
     let mut extent = Extent { missing_ranks: absent(run, selection), ..Extent::default() };
     for number in run.ranks().into_iter().filter(|&rank| selection.takes_rank(rank)) {
-        let Some(rank) = run.rank(number) else { continue };
-        let names = keys.of_rank(&rank);
+        let Some(stored) = Stored::of(run, number) else { continue };
+        let rank = &stored.rank;
+        let names = keys.of_rank(rank);
         let moved = bytes(&rank.structure, run.info().ranks);
         let class = |thread: usize, terminal: u32| {
             let key = names[thread].get(terminal as usize).copied().flatten()?;
             Some((key, moved[thread].get(terminal as usize).copied().flatten()))
         };
-        let part = read(&rank, selection, facts, true, |call| {
+        let part = read(&stored, selection, facts, true, |call| {
             let Some(class) = class(call.thread, call.terminal).filter(|_| call.belongs && !call.unfinished)
             else {
                 return;
@@ -118,8 +120,8 @@ pub fn durations(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) 
                 _ => 1.0,
             };
             // Failed polls in a row share their time.
-            let nanos = call.end_ns.abs_diff(call.start_ns) / call.count;
-            sums.entry(class).or_default().add(nanos, call.count, weight * call.count as f64, number);
+            let (nanos, calls) = (call.duration_ns / call.count, call.count.saturating_mul(call.times));
+            sums.entry(class).or_default().add(nanos, calls, weight * calls as f64, number);
         });
         for (thread, counts) in part.counts.iter().enumerate() {
             for (terminal, &count) in (0..).zip(counts).filter(|(_, count)| **count > 0) {
@@ -129,7 +131,7 @@ pub fn durations(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) 
                 }
             }
         }
-        extent.add(&rank, &part, cuts);
+        extent.add(rank, &part, cuts);
         rank_done();
     }
     let mut rows: Vec<(f64, Row)> = Vec::new();

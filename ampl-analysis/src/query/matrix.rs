@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::bytes::bytes;
 use super::part::{Extent, Facts, RankPart, absent, read};
+use super::stored::Stored;
 use crate::messages::{Comm, Edge, Messages, Volume};
 
 /// Messages from a rank or host to another.
@@ -81,11 +82,11 @@ pub fn matrix(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) -> 
             rank_done();
             return None;
         }
-        let rank = run.rank(structure.rank)?;
-        let part = read(&rank, selection, facts, false, |_| ());
+        let stored = Stored::of(run, structure.rank)?;
+        let part = read(&stored, selection, facts, false, |_| ());
         if taken {
-            extent.add(&rank, &part, cuts);
-            add_sizes(&mut sizes, &rank, &part, run.info().ranks);
+            extent.add(&stored.rank, &part, cuts);
+            add_sizes(&mut sizes, &stored.rank, &part, run.info().ranks);
         }
         rank_done();
         cuts.then(|| cut(structure, &part))

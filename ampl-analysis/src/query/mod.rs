@@ -9,10 +9,14 @@ mod bytes;
 pub mod distribution;
 pub mod durations;
 mod estimated;
+pub mod index;
+#[cfg(test)]
+mod index_tests;
 mod keys;
 pub mod matrix;
 mod part;
 mod positions;
+mod stored;
 pub mod summary;
 #[cfg(test)]
 mod tests;

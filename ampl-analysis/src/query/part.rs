@@ -1,5 +1,6 @@
 //! The calls of one rank that belong to a part of the run.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use ampl_core::config::{Keep, Quantity};
@@ -7,11 +8,10 @@ use ampl_core::mpi::{Class, FUNCTIONS};
 use ampl_reader::selection::Selection;
 use ampl_reader::{Rank, Run};
 use ampl_trace::model::WindowSummary;
-use ampl_trace::record::{CALL_UNFINISHED, GAP};
-use ampl_trace::timed::for_each_at;
-use ampl_trace::timing::{Decoder, Settings};
+use ampl_trace::record::GAP;
 
 use super::positions::starts;
+use super::stored::{Stored, TimedCall};
 use crate::counted::in_counted_span;
 use crate::window_times::{Columns, Observed};
 
@@ -34,27 +34,6 @@ pub struct Extent {
     pub damaged: u64,
 }
 
-/// A call with its time.
-#[derive(Clone, Copy, Debug)]
-pub struct TimedCall {
-    /// Index of the window that it ends in, among the rank's.
-    pub window: Option<usize>,
-    /// Index of its thread.
-    pub thread: usize,
-    /// Its terminal.
-    pub terminal: u32,
-    /// Start, nanoseconds since T0.
-    pub start_ns: i64,
-    /// End; the start of a call that has not returned.
-    pub end_ns: i64,
-    /// True where it has not returned.
-    pub unfinished: bool,
-    /// Calls that it stands for: failed polls in a row.
-    pub count: u64,
-    /// True where it counts as a call of the part.
-    pub belongs: bool,
-}
-
 /// The calls of a rank that belong to the part.
 #[derive(Debug, Default)]
 pub struct RankPart {
@@ -64,8 +43,6 @@ pub struct RankPart {
     pub windows: Vec<(usize, bool)>,
     /// Windows of which it is not known which calls belong to the part.
     pub untold: u64,
-    /// Precision of the times.
-    pub settings: Option<Settings>,
     /// True where times are damaged.
     pub damaged: bool,
 }
@@ -120,67 +97,77 @@ impl Spans {
     }
 }
 
-/// The part of `rank` that `selection` asks for. With `times` every call that has a time is passed to `each`; without,
+/// The part of a rank that `selection` asks for. With `times` every call that has a time is passed to `each`; without,
 /// times are read only where they decide what belongs to the part.
 pub fn read(
-    rank: &Rank<'_>,
+    stored: &Stored<'_>,
     selection: &Selection,
     facts: Facts,
     times: bool,
     mut each: impl FnMut(&TimedCall),
 ) -> RankPart {
+    let rank = &stored.rank;
     let (windows, structure) = (&rank.trace.windows, &rank.structure);
     let cuts = selection.cuts_time();
     let mut part = RankPart::default();
-    let mut spans: Vec<Spans> = structure.threads.iter().map(|_| Spans::default()).collect();
     // Windows with calls whose times are stored, and these calls; of the only thread.
-    let mut stored: Vec<(usize, Range<u64>)> = Vec::new();
-    let decoder = (times || cuts).then(|| Decoder::new(&rank.trace.times).ok()).flatten();
-    part.damaged = (times || cuts) && decoder.is_none() && !rank.trace.times.is_empty();
-    if let Some(mut decoder) = decoder {
-        part.settings = Some(decoder.settings());
-        let mut last: Option<(u64, Option<usize>, bool)> = None;
-        let read = for_each_at(structure, &mut decoder, |window, terminal, seq, time| {
-            let (_, index, whole) = match last {
-                Some(found) if found.0 == window.window => found,
-                _ => {
-                    let index = windows.binary_search_by_key(&window.window, |window| window.window).ok();
-                    let whole = index.is_some_and(|index| selection.holds_window(&windows[index]));
-                    *last.insert((window.window, index, whole))
-                }
-            };
-            let Some(thread) = structure.threads.iter().position(|own| own.thread == window.thread) else {
-                return;
-            };
-            let signature = structure.threads[thread].signatures.get(terminal.number as usize);
-            let unfinished = signature.is_none_or(|signature| signature.flags & CALL_UNFINISHED != 0);
-            let length = if unfinished { 0 } else { time.duration_ns };
-            let end_ns = time.start_ns.saturating_add_unsigned(length);
-            let calls = seq..seq.saturating_add(time.count.max(1));
-            // MPI_Finalize begins where the last window ends.
-            let inside = || index.is_some_and(|index| time.start_ns < windows[index].end_ns);
-            let belongs = !cuts || selection.has(end_ns) || whole && inside();
-            if belongs && cuts {
-                spans[thread].push(calls.clone());
+    let mut of_windows: Vec<(usize, Range<u64>)> = Vec::new();
+    let none = || structure.threads.iter().map(|thread| vec![0u64; thread.signatures.len()]).collect();
+    let mut counts: Vec<Vec<u64>> = none();
+    if times || cuts {
+        let numbers = |index: usize, calls: Range<u64>| match of_windows.last_mut() {
+            Some((at, own)) if *at == index => own.end = calls.end,
+            _ if cuts => of_windows.push((index, calls)),
+            _ => {}
+        };
+        let read = stored.calls(selection, numbers, |call| {
+            if call.belongs && cuts {
+                add(&mut counts[call.thread], call.terminal, call.count.saturating_mul(call.times));
             }
-            match (stored.last_mut(), index) {
-                (Some((at, own)), Some(index)) if *at == index => own.end = calls.end,
-                (_, Some(index)) if cuts => stored.push((index, calls)),
-                _ => {}
-            }
-            each(&TimedCall {
-                window: index,
-                thread,
-                terminal: terminal.number,
-                start_ns: time.start_ns,
-                end_ns,
-                unfinished,
-                count: time.count.max(1),
-                belongs,
-            });
+            each(call);
         });
-        part.damaged |= read.is_err();
+        part.damaged = read.is_err();
     }
+    part.windows = touched(rank, selection, facts, part.damaged);
+    if !cuts {
+        part.counts = counts_of(rank, None, none());
+        return part;
+    }
+    let (mut spans, mut of_spans) = (Spans::default(), BTreeSet::new());
+    part.untold = rank.trace.process.windows;
+    let starts = starts(rank, facts.calls, &of_windows);
+    for &(index, timed) in part.windows.iter().filter(|(_, timed)| !timed) {
+        let window = &windows[index];
+        let none = facts.calls.and_then(|slot| window.cells.get(slot)).is_some_and(|cell| cell.sum == 0.0);
+        match (starts[index], starts[index + 1], structure.threads.len()) {
+            _ if none || timed => {}
+            (Some(from), Some(until), 1) if selection.holds_window(window) && from <= until => {
+                spans.push(from..until);
+                of_spans.insert(index);
+            }
+            _ => part.untold += 1,
+        }
+    }
+    // Of a window that is only partly stored, or whose times end in damage, the structure has all calls.
+    if of_windows.iter().any(|(index, _)| of_spans.contains(index)) {
+        counts = none();
+        let again = stored.calls(
+            selection,
+            |_, _| (),
+            |call| {
+                if call.belongs && call.window.is_none_or(|window| !of_spans.contains(&window)) {
+                    add(&mut counts[call.thread], call.terminal, call.count.saturating_mul(call.times));
+                }
+            },
+        );
+        part.damaged |= again.is_err();
+    }
+    part.counts = counts_of(rank, Some(spans), counts);
+    part
+}
+
+/// The windows of `rank` that the part touches, by index, and true for those whose calls have times.
+pub fn touched(rank: &Rank<'_>, selection: &Selection, facts: Facts, damaged: bool) -> Vec<(usize, bool)> {
     // Calls that were only counted, or made while the program had paused ampl, have none.
     let only_counted = in_counted_span(&rank.trace);
     let columns = facts.columns.of_rank(&rank.trace);
@@ -189,51 +176,38 @@ pub fn read(
         Observed::Paused => true,
         Observed::Nothing => false,
     };
-    let stored_times = facts.stores_times && !part.damaged;
+    let stored_times = facts.stores_times && !damaged;
     let has_times =
         |window: &WindowSummary| window.kept && stored_times && !only_counted(window) && !paused(window);
-    let touched = windows.iter().enumerate().filter(|(_, window)| !cuts || selection.takes_window(window));
-    part.windows = touched.map(|(index, window)| (index, has_times(window))).collect();
-    if cuts {
-        part.untold = rank.trace.process.windows;
-        let starts = starts(rank, facts.calls, &stored);
-        for &(index, timed) in part.windows.iter().filter(|(_, timed)| !timed) {
-            let window = &windows[index];
-            let none =
-                facts.calls.and_then(|slot| window.cells.get(slot)).is_some_and(|cell| cell.sum == 0.0);
-            match (starts[index], starts[index + 1], &mut spans[..]) {
-                _ if none || timed => {}
-                (Some(from), Some(until), [only]) if selection.holds_window(window) && from <= until => {
-                    only.push(from..until);
-                }
-                _ => part.untold += 1,
-            }
-        }
-    }
-    part.counts = counts(rank, cuts.then_some(spans));
-    part
+    let windows = rank.trace.windows.iter().enumerate();
+    let touched = windows.filter(|(_, window)| !selection.cuts_time() || selection.takes_window(window));
+    touched.map(|(index, window)| (index, has_times(window))).collect()
 }
 
-/// Calls by thread and terminal, in these stretches or in all of the sequence.
-fn counts(rank: &Rank<'_>, spans: Option<Vec<Spans>>) -> Vec<Vec<u64>> {
-    let mut spans = spans.map(Vec::into_iter);
-    let of = |thread: &ampl_trace::structure::ThreadStructure| {
-        let mut counts = vec![0u64; thread.signatures.len()];
-        let mut add = |terminal: u32, count: u64| {
-            if let Some(sum) = counts.get_mut(terminal as usize) {
-                *sum = sum.saturating_add(count);
-            }
-        };
-        match spans.as_mut().and_then(Iterator::next) {
-            None => thread.grammar.totals().for_each(|(terminal, count)| add(terminal, count)),
-            Some(spans) => {
-                let found = thread.grammar.counts_in(&spans.settled());
-                found.into_iter().flatten().for_each(|(terminal, count)| add(terminal, count));
-            }
+fn add(counts: &mut [u64], terminal: u32, count: u64) {
+    if let Some(sum) = counts.get_mut(terminal as usize) {
+        *sum = sum.saturating_add(count);
+    }
+}
+
+/// Calls by thread and terminal, in these stretches of its only thread or in all of the sequences, and those in
+/// `counts`.
+fn counts_of(rank: &Rank<'_>, spans: Option<Spans>, mut counts: Vec<Vec<u64>>) -> Vec<Vec<u64>> {
+    let threads = rank.structure.threads.iter();
+    match spans {
+        None => threads.zip(&mut counts).for_each(|(thread, counts)| {
+            thread.grammar.totals().for_each(|(terminal, count)| add(counts, terminal, count));
+        }),
+        Some(spans) if spans.0.is_empty() => {}
+        Some(spans) => {
+            let spans = spans.settled();
+            threads.take(1).zip(&mut counts).for_each(|(thread, counts)| {
+                let found = thread.grammar.counts_in(&spans);
+                found.into_iter().flatten().for_each(|(terminal, count)| add(counts, terminal, count));
+            });
         }
-        counts
-    };
-    rank.structure.threads.iter().map(of).collect()
+    }
+    counts
 }
 
 impl Extent {

@@ -13,6 +13,7 @@ use super::bytes::bytes;
 use super::estimated::{Sample, Total};
 use super::keys::Keys;
 use super::part::{Extent, Facts, absent, read};
+use super::stored::Stored;
 
 /// Data that times rest on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -108,26 +109,27 @@ pub fn summary(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) ->
     };
     let from_census = !counted.is_empty();
     for number in run.ranks().into_iter().filter(|&rank| selection.takes_rank(rank)) {
-        let Some(rank) = run.rank(number) else { continue };
-        let names = keys.of_rank(&rank);
+        let Some(stored) = Stored::of(run, number) else { continue };
+        let rank = &stored.rank;
+        let names = keys.of_rank(rank);
         sums.resize(keys.all().len(), Sums { bytes: Some(0), ..Sums::default() });
         let moved = bytes(&rank.structure, ranks);
         // Where a window's times are added up, by key: its time and calls.
         let mut own: FxHashMap<(u32, Option<usize>), (f64, f64)> = FxHashMap::default();
-        let settings = ampl_trace::timing::Decoder::new(&rank.trace.times).ok().map(|own| own.settings());
-        let part = read(&rank, selection, facts, !from_census, |call| {
+        let settings = stored.settings();
+        let part = read(&stored, selection, facts, !from_census, |call| {
             let Some(key) = names[call.thread].get(call.terminal as usize).copied().flatten() else { return };
-            sums[key as usize].unfinished += u64::from(call.unfinished);
-            let overlap = selection.overlap_ns(call.start_ns, call.end_ns) as f64;
+            sums[key as usize].unfinished += if call.unfinished { call.times } else { 0 };
+            let (overlap, times) = (call.inside_ns as f64, call.times as f64);
             if overlap == 0.0 && !call.belongs {
                 return;
             }
             let sum = own.entry((key, call.window)).or_default();
-            sum.0 += overlap;
-            sum.1 += if call.belongs { call.count as f64 } else { 0.0 };
+            sum.0 += times * overlap;
+            sum.1 += if call.belongs { times * call.count as f64 } else { 0.0 };
             if let Some(settings) = settings {
                 sums[key as usize].error_ns +=
-                    overlap.min((settings.error * overlap).max(settings.floor_ns as f64));
+                    times * overlap.min((settings.error * overlap).max(settings.floor_ns as f64));
             }
         });
         let mut numbers: FxHashMap<usize, u32> = FxHashMap::default();
@@ -156,7 +158,7 @@ pub fn summary(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) ->
                 sums.bytes = sums.bytes.and_then(bytes);
             }
         }
-        extent.add(&rank, &part, cuts);
+        extent.add(rank, &part, cuts);
         rank_done();
     }
     extent.missing_ranks = absent(run, selection);

@@ -4,13 +4,14 @@
 
 use ampl_core::mpi::FUNCTIONS;
 use ampl_core::units::RankSet;
+use ampl_reader::Run;
 use ampl_reader::selection::Selection;
-use ampl_reader::{Rank, Run};
 use ampl_trace::model::WindowSummary;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::part::{Extent, Facts, absent, has_untimed, read};
+use super::part::{Extent, Facts, RankPart, absent, has_untimed, touched};
+use super::stored::{Event, Stored};
 
 /// Most pixels of a timeline.
 pub const MOST_PIXELS: u32 = 1 << 16;
@@ -70,7 +71,25 @@ struct Grid {
     width: usize,
 }
 
+/// Place of a span that lies in one pixel, or in none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    In(usize),
+    Outside,
+}
+
 impl Grid {
+    /// The only pixel that a span touches; `None` where it may touch several.
+    fn pixel_of(self, start_ns: i64, end_ns: i64) -> Option<Place> {
+        let since = |at: i64| at.saturating_sub(self.t0_ns) as f64;
+        let (from, until, end) = (since(start_ns), since(end_ns), self.pixel_ns * self.width as f64);
+        if until <= 0.0 || from >= end {
+            return Some(Place::Outside);
+        }
+        let pixel = |at: f64| ((at / self.pixel_ns) as usize).min(self.width - 1);
+        (from >= 0.0 && until <= end && pixel(from) == pixel(until)).then(|| Place::In(pixel(from)))
+    }
+
     /// Passes each pixel that a span touches, and how much of it, nanoseconds.
     fn spread(self, start_ns: i64, end_ns: i64, mut each: impl FnMut(usize, f64)) {
         let since = |at: i64| at.saturating_sub(self.t0_ns) as f64;
@@ -112,7 +131,7 @@ pub fn timeline(
     for members in groups {
         let mut pixels: Vec<Pixel> = vec![Pixel::default(); width];
         let mut found = 0usize;
-        for rank in members.iter().filter_map(|&number| run.rank(number)) {
+        for rank in members.iter().filter_map(|&number| Stored::of(run, number)) {
             add(&mut pixels, &rank, selection, facts, grid, &mut extent);
             found += 1;
             rank_done();
@@ -134,7 +153,7 @@ pub fn timeline(
 /// The stretch of time that is asked for; of an open end, as far as these ranks have windows.
 fn grid(run: &Run, selection: &Selection, ranks: &[u32], width: usize) -> Option<Grid> {
     let (mut from, mut until) = (i64::MAX, i64::MIN);
-    for rank in ranks.iter().filter_map(|&rank| run.rank_trace(rank)) {
+    for rank in ranks.iter().filter_map(|&rank| run.rank_windows(rank)) {
         for window in rank.windows.iter().filter(|window| selection.takes_window(window)) {
             (from, until) = (from.min(window.start_ns), until.max(window.end_ns));
         }
@@ -147,37 +166,71 @@ fn grid(run: &Run, selection: &Selection, ranks: &[u32], width: usize) -> Option
     Some(Grid { t0_ns: from, pixel_ns: length as f64 / width as f64, width })
 }
 
-/// Adds the time of `rank` by function.
+/// Time of a rank in functions, by pixel.
+struct Times {
+    width: usize,
+    /// By function, where it has a row.
+    rows: Vec<Option<usize>>,
+    /// Functions, and their nanoseconds by pixel.
+    of: Vec<(&'static str, Vec<f64>)>,
+}
+
+impl Times {
+    fn new(width: usize) -> Self {
+        Self { width, rows: vec![None; FUNCTIONS.len()], of: Vec::new() }
+    }
+
+    fn of(&mut self, function: u16) -> &mut [f64] {
+        let at = *self.rows[usize::from(function)].get_or_insert_with(|| {
+            self.of.push((FUNCTIONS[usize::from(function)].name, vec![0.0; self.width]));
+            self.of.len() - 1
+        });
+        &mut self.of[at].1
+    }
+}
+
+/// Adds the time of a rank by function.
 fn add(
     pixels: &mut [Pixel],
-    rank: &Rank<'_>,
+    stored: &Stored<'_>,
     selection: &Selection,
     facts: Facts,
     grid: Grid,
     extent: &mut Extent,
 ) {
+    let rank = &stored.rank;
     let windows = &rank.trace.windows;
-    let mut own: Vec<Pixel> = vec![Pixel::default(); pixels.len()];
+    let mut own = Times::new(grid.width);
     // Calls that began before the window that they end in.
     let mut early: Vec<(i64, i64)> = Vec::new();
     let mut threads = vec![false; rank.structure.threads.len()];
     let mut timed_calls = vec![0u64; windows.len()];
-    let part = read(rank, selection, facts, true, |call| {
-        let signature = rank.structure.threads[call.thread].signatures.get(call.terminal as usize);
-        let spec = signature.and_then(|signature| FUNCTIONS.get(usize::from(signature.function)));
-        let Some(spec) = spec else { return };
-        threads[call.thread] = true;
-        if let Some(calls) = call.window.and_then(|window| timed_calls.get_mut(window)) {
-            *calls += call.count;
+    let in_one = |start_ns, end_ns, begin| start_ns >= begin && grid.pixel_of(start_ns, end_ns).is_some();
+    let read = stored.spans(in_one, |event| match event {
+        Event::Calls { window, thread, calls } => {
+            threads[thread] = true;
+            if let Some(sum) = window.and_then(|window| timed_calls.get_mut(window)) {
+                *sum = sum.saturating_add(calls);
+            }
         }
-        grid.spread(call.start_ns, call.end_ns, |pixel, nanos| {
-            *own[pixel].entry(spec.name).or_default() += nanos;
-        });
-        let begin = call.window.map_or(i64::MAX, |window| windows[window].start_ns);
-        if call.start_ns < begin {
-            early.push((call.start_ns, call.end_ns.min(begin)));
+        Event::Time(window, span) => {
+            let of = own.of(span.function);
+            match span.several_ns.zip(grid.pixel_of(span.start_ns, span.end_ns)) {
+                Some((nanos, Place::In(pixel))) => of[pixel] += nanos as f64,
+                Some((_, Place::Outside)) => {}
+                None => grid.spread(span.start_ns, span.end_ns, |pixel, nanos| of[pixel] += nanos),
+            }
+            let begin = window.map_or(i64::MAX, |window| windows[window].start_ns);
+            if span.start_ns < begin {
+                early.push((span.start_ns, span.end_ns.min(begin)));
+            }
         }
     });
+    let part = RankPart {
+        windows: touched(rank, selection, facts, read.is_err()),
+        damaged: read.is_err(),
+        ..RankPart::default()
+    };
     extent.add(rank, &part, selection.cuts_time());
     let rest = match has_untimed(rank, facts, &part.windows, &timed_calls) {
         true => COMPUTE_OR_UNTIMED,
@@ -185,8 +238,8 @@ fn add(
     };
     // Calls of several threads overlap: each is one thread's part of the rank's time.
     let threads = threads.into_iter().filter(|&thread| thread).count().max(1) as f64;
-    for (pixel, own) in pixels.iter_mut().zip(own) {
-        for (function, nanos) in own {
+    for (function, own) in own.of {
+        for (pixel, nanos) in pixels.iter_mut().zip(own).filter(|(_, nanos)| *nanos > 0.0) {
             *pixel.entry(function).or_default() += nanos / threads;
             *pixel.entry(rest).or_default() -= nanos / threads;
         }

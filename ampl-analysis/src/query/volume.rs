@@ -47,7 +47,7 @@ pub fn volume(run: &Run, selection: &Selection) -> Vec<Row> {
         .collect();
     let mut rows: BTreeMap<u64, Row> = BTreeMap::new();
     for number in run.ranks().into_iter().filter(|&rank| selection.takes_rank(rank)) {
-        let Some(rank) = run.rank_trace(number) else { continue };
+        let Some(rank) = run.rank_windows(number) else { continue };
         for window in rank.windows.iter().filter(|window| selection.takes_window(window)) {
             let row = rows.entry(window.window).or_insert_with(|| Row {
                 window: window.window,

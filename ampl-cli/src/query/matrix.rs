@@ -40,8 +40,9 @@ enum By {
 /// # Errors
 /// As [`summary_of`](super::summary::summary_of).
 pub fn matrix_of(named: &RunArg, part: &Part, args: &Args) -> anyhow::Result<ExitCode> {
-    let run = named.open()?;
+    let mut run = named.open()?;
     let selection = part.selection(&run, named)?;
+    part.index(&mut run, named, &selection, false);
     let mut progress = Progress::of(run.ranks().len() as u64, "ranks");
     let found = matrix(&run, &selection, || progress.one_more());
     drop(progress);

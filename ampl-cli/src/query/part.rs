@@ -7,6 +7,7 @@ use ampl_reader::Run;
 use ampl_reader::selection::Selection;
 use ampl_report::query::extent::lacks;
 
+use super::index::{self, Index};
 use crate::failure::{DAMAGED, Failure, NOT_FOUND, USAGE};
 use crate::rundir::{self, RunArg};
 use crate::selection;
@@ -26,6 +27,9 @@ pub struct Part {
     /// Print JSON
     #[arg(long, global = true)]
     pub json: bool,
+    /// Index of times beside the trace, which makes questions to times fast
+    #[arg(long, value_enum, default_value_t, global = true)]
+    index: Index,
 }
 
 impl Part {
@@ -44,6 +48,14 @@ impl Part {
             return Err(Failure::message(status, what, place, fix));
         }
         Ok(selection)
+    }
+
+    /// Takes or makes the index of the times of `run`, where `selection` needs times: all do with `always`, else those of a
+    /// part of the time.
+    pub fn index(&self, run: &mut Run, named: &RunArg, selection: &Selection, always: bool) {
+        if always || selection.cuts_time() || self.index == Index::Build {
+            index::prepare(run, named, self.index);
+        }
     }
 
     /// Reports on stderr what is not known of a part, and what is damaged.

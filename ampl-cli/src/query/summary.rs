@@ -17,8 +17,10 @@ use crate::{environment, output};
 /// # Errors
 /// Errors of [`RunArg::open`] and [`Part::selection`], and failures to write.
 pub fn summary_of(named: &RunArg, part: &Part) -> anyhow::Result<ExitCode> {
-    let run = named.open()?;
+    let mut run = named.open()?;
     let selection = part.selection(&run, named)?;
+    let is_part = !selection.takes_all(run.info().ranks);
+    part.index(&mut run, named, &selection, is_part);
     let mut progress = Progress::of(run.ranks().len() as u64, "ranks");
     let found = summary(&run, &selection, || progress.one_more());
     drop(progress);

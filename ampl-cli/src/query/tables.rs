@@ -20,8 +20,9 @@ use crate::{environment, output};
 /// # Errors
 /// As [`summary_of`](super::summary::summary_of).
 pub fn ranks_of(named: &RunArg, part: &Part) -> anyhow::Result<ExitCode> {
-    let run = named.open()?;
+    let mut run = named.open()?;
     let selection = part.selection(&run, named)?;
+    part.index(&mut run, named, &selection, false);
     let mut progress = Progress::of(run.ranks().len() as u64, "ranks");
     let found = distribution(&run, &selection, || progress.one_more());
     drop(progress);
@@ -35,8 +36,9 @@ pub fn ranks_of(named: &RunArg, part: &Part) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// As [`summary_of`](super::summary::summary_of).
 pub fn durations_of(named: &RunArg, part: &Part) -> anyhow::Result<ExitCode> {
-    let run = named.open()?;
+    let mut run = named.open()?;
     let selection = part.selection(&run, named)?;
+    part.index(&mut run, named, &selection, true);
     let mut progress = Progress::of(run.ranks().len() as u64, "ranks");
     let found = durations(&run, &selection, || progress.one_more());
     drop(progress);

@@ -25,8 +25,9 @@ pub struct Args {
 /// # Errors
 /// As [`summary_of`](super::summary::summary_of).
 pub fn timeline_of(named: &RunArg, part: &Part, args: &Args) -> anyhow::Result<ExitCode> {
-    let run = named.open()?;
+    let mut run = named.open()?;
     let selection = part.selection(&run, named)?;
+    part.index(&mut run, named, &selection, true);
     let columns = width(environment::columns());
     let mut progress = Progress::of(run.ranks().len() as u64, "ranks");
     let found = timeline(&run, &selection, args.width.unwrap_or(pixels(columns)), || progress.one_more());

@@ -180,6 +180,11 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     /// Facts, windows, times and places of `rank`, and the damage of its sections; `None` where it left nothing. Reads
     /// no section of another rank.
     pub fn rank(&self, rank: u32) -> Option<(RankTrace, Vec<Damage>)> {
+        self.rank_with(rank, true)
+    }
+
+    /// As [`rank`](Self::rank), without the times unless they are wanted.
+    pub fn rank_with(&self, rank: u32, times: bool) -> Option<(RankTrace, Vec<Damage>)> {
         let own = self.of_ranks.get(&rank);
         let sites = self.structure().ok().and_then(|structure| structure.sites(rank));
         let process = self.process(rank);
@@ -192,7 +197,7 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
         for &number in own.into_iter().flatten() {
             let entry = &self.entries[number as usize];
             // An unknown kind is damage of the file.
-            let Some(kind) = entry.kind() else { continue };
+            let Some(kind) = entry.kind().filter(|&kind| times || kind != Kind::Times) else { continue };
             match entry.payload(self.bytes()).map(|payload| restore(&mut found, kind, payload)) {
                 Ok(Some(())) => {}
                 Ok(None) => damage.push(malformed(kind, Some(rank))),
@@ -218,6 +223,17 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
             of(self.decisions.get().map(|(_, damage)| damage)),
         ];
         self.damage.iter().cloned().chain(parts.into_iter().flatten()).collect()
+    }
+
+    /// Number that two files share only where they have the same bytes, but for chance: of its length, and of the heads
+    /// of its sections, which have the checksums of what they hold. Reads nothing else.
+    pub fn identity(&self) -> u64 {
+        let bytes = self.bytes();
+        let mut heads = crc32fast::Hasher::new();
+        for entry in &self.entries {
+            heads.update(entry.head(bytes));
+        }
+        u64::from(heads.finalize()) << 32 | bytes.len() as u64 & 0xffff_ffff
     }
 
     /// Bytes of the file by their contents, according to its list of sections.

@@ -261,6 +261,11 @@ impl Entry {
         self.kind().is_none().then(|| Damage { rank, what: what() })
     }
 
+    /// Its bytes before the payload; none where they are damaged.
+    pub fn head<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        head_at(bytes, self.at).map_or(&[], |found| &bytes[self.at..found.from])
+    }
+
     fn name(&self) -> String {
         self.kind().map_or_else(|| self.number.to_string(), |kind| format!("{kind:?}"))
     }

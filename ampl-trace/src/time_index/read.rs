@@ -1,0 +1,270 @@
+//! Indexes read back.
+
+use std::ops::Range;
+
+use super::ans::Decoder;
+use super::models::Models;
+use super::write::end;
+use super::{BLOCK, CHUNK, MAGIC};
+use crate::timing::Settings;
+use crate::varint::{Reader, unzigzag};
+
+/// The beginning of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Identity of the trace that it is of.
+    pub identity: u64,
+}
+
+impl Header {
+    /// Bytes of it.
+    pub const BYTES: usize = 16;
+
+    /// The header in `bytes`; `None` where they are of no index of this version.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let (magic, rest) = bytes.split_first_chunk::<8>()?;
+        let identity = u64::from_le_bytes(*rest.first_chunk()?);
+        (*magic == MAGIC).then_some(Self { identity })
+    }
+}
+
+/// Iterator over the ranks of an index, and where their bytes and checksums are. It ends where the bytes are cut off.
+#[derive(Debug)]
+pub struct Sections<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Sections<'a> {
+    /// The ranks of the index in `bytes`.
+    pub fn of(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: Header::BYTES }
+    }
+}
+
+impl Iterator for Sections<'_> {
+    /// Rank, its bytes, their CRC-32.
+    type Item = (u32, Range<usize>, u32);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let head = self.bytes.get(self.at..)?.first_chunk::<16>()?;
+        let number =
+            |from: usize| u32::from_le_bytes([head[from], head[from + 1], head[from + 2], head[from + 3]]);
+        let length = u64::from(number(4)) | u64::from(number(8)) << 32;
+        let from = self.at + head.len();
+        let until = from.checked_add(usize::try_from(length).ok()?).filter(|&end| end <= self.bytes.len())?;
+        self.at = until;
+        Some((number(0), from..until, number(12)))
+    }
+}
+
+/// Index of a rank's times.
+#[derive(Debug)]
+pub struct RankIndex<'a> {
+    settings: Settings,
+    models: Models,
+    chunks: Vec<Chunk<'a>>,
+}
+
+/// Stored calls of one window of one thread.
+#[derive(Clone, Debug)]
+pub struct Chunk<'a> {
+    /// The thread.
+    pub thread: u32,
+    /// Number of the window.
+    pub window: u64,
+    /// Numbers of its calls, and of calls among them that have no times.
+    pub calls: Range<u64>,
+    /// Start of the first call.
+    pub low_ns: i64,
+    /// End of the last.
+    pub high_ns: i64,
+    /// True where a call among them has not returned.
+    pub is_unfinished: bool,
+    entries: usize,
+    base_ns: i64,
+    groups: &'a [u8],
+    blocks: &'a [u8],
+    payload: &'a [u8],
+}
+
+/// Calls alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Their signature.
+    pub terminal: u32,
+    /// Duration of each.
+    pub duration_ns: u64,
+    /// Calls that each stands for: failed polls in a row.
+    pub count: u64,
+    /// Number of them.
+    pub times: u64,
+}
+
+/// A stored call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Its signature.
+    pub terminal: u32,
+    /// Start, nanoseconds since T0.
+    pub start_ns: i64,
+    /// Duration.
+    pub duration_ns: u64,
+    /// Calls that it stands for.
+    pub count: u64,
+}
+
+/// Stored calls of a chunk in a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
+    /// Start of the first call.
+    pub low_ns: i64,
+    /// End of the last.
+    pub high_ns: i64,
+    entries: usize,
+    base_ns: i64,
+    payload: &'a [u8],
+}
+
+/// A signed number; wraps where an index is of no encoder.
+fn signed(reader: &mut Reader<'_>) -> Option<i64> {
+    reader.get().map(unzigzag)
+}
+
+impl<'a> RankIndex<'a> {
+    /// The index in `bytes`; `None` where they are none.
+    pub fn read(bytes: &'a [u8]) -> Option<Self> {
+        let (error, rest) = bytes.split_first_chunk::<8>()?;
+        let mut reader = Reader::new(rest);
+        let error = f64::from_bits(u64::from_le_bytes(*error));
+        let settings = Settings { error, floor_ns: reader.get()? };
+        let models = Models::read(&mut reader)?;
+        let meta = take(&mut reader)?;
+        let mut payload = &rest[reader.position()..];
+        let mut reader = Reader::new(meta);
+        let mut chunks = Vec::new();
+        let (mut window, mut seq, mut base) = (0u64, 0u64, 0i64);
+        while !reader.is_empty() {
+            let thread = reader.get()?;
+            window = window.wrapping_add_signed(signed(&mut reader)?);
+            let first = seq.wrapping_add_signed(signed(&mut reader)?);
+            seq = first.checked_add(reader.get()?)?;
+            let base_ns = base.wrapping_add(signed(&mut reader)?);
+            let entries = usize::try_from(reader.get()?).ok().filter(|&entries| entries <= CHUNK)?;
+            let low_ns = base_ns.wrapping_add(signed(&mut reader)?);
+            let high = signed(&mut reader)?;
+            base = base_ns.wrapping_add(signed(&mut reader)?);
+            let (groups, blocks) = (take(&mut reader)?, take(&mut reader)?);
+            let own;
+            (own, payload) = payload.split_at_checked(usize::try_from(reader.get()?).ok()?)?;
+            chunks.push(Chunk {
+                thread: u32::try_from(thread >> 1).ok()?,
+                window,
+                calls: first..seq,
+                low_ns,
+                high_ns: base.wrapping_add(high),
+                is_unfinished: thread & 1 == 1,
+                entries,
+                base_ns,
+                groups,
+                blocks,
+                payload: own,
+            });
+        }
+        Some(Self { settings, models, chunks })
+    }
+
+    /// Settings that the times were kept with.
+    pub fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// The chunks, in the order of the times.
+    pub fn chunks(&self) -> &[Chunk<'a>] {
+        &self.chunks
+    }
+
+    /// Passes the calls of `chunk` to `each`, in their order; `None` where they cannot be read.
+    pub fn calls(&self, chunk: &Chunk<'_>, mut each: impl FnMut(Call)) -> Option<()> {
+        let mut whole = Some(());
+        chunk.blocks(|block, _| whole = whole.and_then(|()| self.block_calls(block, &mut each)))?;
+        whole
+    }
+
+    /// Passes the calls of `block` to `each`, in their order; `None` where they cannot be read.
+    pub fn block_calls(&self, block: &Block<'_>, mut each: impl FnMut(Call)) -> Option<()> {
+        let mut decoder = Decoder::new(block.payload)?;
+        let (mut end_ns, mut before) = (block.base_ns, None);
+        for _ in 0..block.entries {
+            let entry = self.models.take(&mut decoder, before)?;
+            let start_ns = end_ns.wrapping_add(unzigzag(entry.gap));
+            end_ns = end(start_ns, entry.duration_ns);
+            before = Some(entry.terminal);
+            let (terminal, duration_ns, count) = (entry.terminal, entry.duration_ns, entry.count);
+            each(Call { terminal, start_ns, duration_ns, count });
+        }
+        Some(())
+    }
+}
+
+fn take<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
+    let length = usize::try_from(reader.get()?).ok()?;
+    reader.take(length)
+}
+
+fn functions(reader: &mut Reader<'_>) -> Option<Vec<(u16, u64)>> {
+    let mut functions = Vec::new();
+    for _ in 0..reader.get()? {
+        functions.push((u16::try_from(reader.get()?).ok()?, reader.get()?));
+    }
+    Some(functions)
+}
+
+impl<'a> Chunk<'a> {
+    /// True where its calls are known without reading each.
+    pub fn has_groups(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
+    /// Passes calls alike to `each`; `None` where they cannot be read.
+    pub fn groups(&self, mut each: impl FnMut(Group)) -> Option<()> {
+        let mut reader = Reader::new(self.groups);
+        let groups = reader.get()?;
+        let (mut terminal, mut duration_ns) = (0u32, 0u64);
+        for _ in 0..groups {
+            let head = reader.get()?;
+            terminal = terminal.checked_add(u32::try_from(head >> 1).ok()?)?;
+            let count = if head & 1 == 1 { reader.get()? } else { 1 };
+            duration_ns = duration_ns.wrapping_add_signed(signed(&mut reader)?);
+            each(Group { terminal, duration_ns, count, times: reader.get()? });
+        }
+        Some(())
+    }
+
+    /// Its functions, and the calls of each; `None` where they cannot be read.
+    pub fn functions(&self) -> Option<Vec<(u16, u64)>> {
+        functions(&mut Reader::new(self.blocks))
+    }
+
+    /// Passes its blocks to `each`, with the time of each function in them; `None` where they cannot be read.
+    pub fn blocks(&self, mut each: impl FnMut(&Block<'a>, &[(u16, u64)])) -> Option<()> {
+        let mut reader = Reader::new(self.blocks);
+        let mut sums = functions(&mut reader)?;
+        let (mut left, mut base_ns, mut payload) = (self.entries, self.base_ns, self.payload);
+        while left > 0 {
+            let length = usize::try_from(reader.get()?).ok()?;
+            let end_ns = base_ns.wrapping_add(signed(&mut reader)?);
+            let low_ns = base_ns.wrapping_add(signed(&mut reader)?);
+            let high_ns = end_ns.wrapping_add(signed(&mut reader)?);
+            for (_, sum) in &mut sums {
+                *sum = reader.get()?;
+            }
+            let own;
+            (own, payload) = payload.split_at_checked(length)?;
+            let entries = left.min(BLOCK);
+            each(&Block { low_ns, high_ns, entries, base_ns, payload: own }, &sums);
+            (left, base_ns) = (left - entries, end_ns);
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,199 @@
+//! An index has the times of the trace, call by call and in sums.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::{Call, RankIndex, encode};
+use crate::record::{CALL_MISS, CALL_UNFINISHED, GAP};
+use crate::structure::{RankStructure, Signature, ThreadStructure};
+use crate::timed::for_each;
+use crate::timing::{Decoder, Encoder, Settings, Terminal, Time, Window};
+
+/// A stored call of a test.
+#[derive(Clone, Debug)]
+struct Stored {
+    terminal: u32,
+    gap_ns: i64,
+    duration_ns: u64,
+    polls: u64,
+    /// True for the first call of another window.
+    begins: bool,
+}
+
+fn signature(function: u16, flags: u8) -> Signature {
+    Signature { function, flags, ..Signature::default() }
+}
+
+/// Signatures: two calls, a failed poll, a gap of the record, a call that has not returned.
+fn signatures() -> Vec<Signature> {
+    vec![
+        signature(1, 0),
+        signature(2, 0),
+        signature(3, CALL_MISS),
+        signature(GAP, 0),
+        signature(1, CALL_UNFINISHED),
+    ]
+}
+
+/// Structure and times of these calls, in one thread for each list.
+fn rank(settings: Settings, threads: &[Vec<Stored>]) -> (RankStructure, Vec<u8>) {
+    let mut encoder = Encoder::new(settings);
+    let mut structure = RankStructure::default();
+    for (thread, stored) in (0..).zip(threads) {
+        let mut grammar = crate::grammar::Builder::default();
+        let (mut at, mut seq, mut number) = (0i64, 0u64, 0u64);
+        let mut window: Option<(Window, Vec<(Terminal, Time)>)> = None;
+        let put = |encoder: &mut Encoder, window: Option<(Window, Vec<(Terminal, Time)>)>| {
+            let Some((window, calls)) = window else { return };
+            encoder.window(window);
+            calls.into_iter().for_each(|(terminal, time)| encoder.call(terminal, time));
+        };
+        for call in stored {
+            if call.begins || window.is_none() {
+                put(&mut encoder, window.take());
+                if call.begins {
+                    grammar.push(3, 2);
+                    seq += 2;
+                }
+                number += 1;
+                window = Some((Window { thread, window: number, first_seq: seq, start_ns: at }, Vec::new()));
+            }
+            let folds = call.terminal == 2;
+            let count = if folds { call.polls } else { 1 };
+            grammar.push(call.terminal, count);
+            let start_ns = at + call.gap_ns;
+            let terminal = Terminal {
+                number: call.terminal,
+                like: signatures()[call.terminal as usize].function,
+                folds,
+            };
+            let time = Time { start_ns, duration_ns: call.duration_ns, count };
+            window.as_mut().unwrap().1.push((terminal, time));
+            at = start_ns + call.duration_ns as i64;
+            seq += count;
+        }
+        put(&mut encoder, window);
+        structure.threads.push(ThreadStructure {
+            thread,
+            signatures: signatures(),
+            grammar: grammar.into_grammar(),
+        });
+    }
+    (structure, encoder.finish())
+}
+
+/// Calls by thread and window, in their order.
+type ByWindow = BTreeMap<(u32, u64), Vec<Call>>;
+
+fn check(settings: Settings, threads: &[Vec<Stored>]) {
+    let (structure, times) = rank(settings, threads);
+    let mut naive = ByWindow::new();
+    for_each(&structure, &mut Decoder::new(&times).unwrap(), |window, terminal, time| {
+        let Time { start_ns, duration_ns, count } = time;
+        let call = Call { terminal: terminal.number, start_ns, duration_ns, count };
+        naive.entry((window.thread, window.window)).or_default().push(call);
+    })
+    .unwrap();
+    let bytes = encode(&structure, &times).unwrap();
+    let index = RankIndex::read(&bytes).unwrap();
+    assert_eq!(index.settings(), Decoder::new(&times).unwrap().settings());
+    let mut found = ByWindow::new();
+    for chunk in index.chunks() {
+        let mut calls = Vec::new();
+        index.calls(chunk, |call| calls.push(call)).unwrap();
+        let end = |call: &Call| call.start_ns + call.duration_ns as i64;
+        assert_eq!(chunk.low_ns, calls.iter().map(|call| call.start_ns).min().unwrap());
+        assert_eq!(chunk.high_ns, calls.iter().map(end).max().unwrap());
+        assert_eq!(chunk.is_unfinished, calls.iter().any(|call| call.terminal == 4));
+        let mut alike: BTreeMap<(u32, u64, u64), u64> = BTreeMap::new();
+        calls.iter().for_each(|call| {
+            *alike.entry((call.terminal, call.count, call.duration_ns)).or_default() += 1;
+        });
+        if chunk.has_groups() {
+            let mut groups = BTreeMap::new();
+            let put = |group: super::Group| {
+                groups.insert((group.terminal, group.count, group.duration_ns), group.times);
+            };
+            chunk.groups(put).unwrap();
+            assert_eq!(groups, alike);
+        } else {
+            assert!(alike.len() * 4 > calls.len());
+        }
+        let mut by_function: BTreeMap<u16, u64> = BTreeMap::new();
+        for call in &calls {
+            *by_function.entry(signatures()[call.terminal as usize].function).or_default() += call.count;
+        }
+        assert_eq!(chunk.functions().unwrap(), by_function.into_iter().collect::<Vec<_>>());
+        let mut at = 0;
+        chunk
+            .blocks(|block, sums| {
+                let mut own = Vec::new();
+                index.block_calls(block, |call| own.push(call)).unwrap();
+                assert_eq!(own[..], calls[at..at + own.len()]);
+                at += own.len();
+                assert_eq!(block.low_ns, own.iter().map(|call| call.start_ns).min().unwrap());
+                assert_eq!(block.high_ns, own.iter().map(end).max().unwrap());
+                for &(function, ns) in sums {
+                    let of = |call: &&Call| signatures()[call.terminal as usize].function == function;
+                    assert_eq!(ns, own.iter().filter(of).map(|call| call.duration_ns).sum::<u64>());
+                }
+            })
+            .unwrap();
+        assert_eq!(at, calls.len());
+        found.entry((chunk.thread, chunk.window)).or_default().extend(calls);
+    }
+    assert_eq!(found, naive);
+}
+
+fn stored() -> impl Strategy<Value = Vec<Stored>> {
+    let number = prop_oneof![4 => 0..50u64, 2 => 0..5000u64, 1 => 0..1u64 << 40];
+    let call = (0..4u32, number.clone(), -20..20i64, number, 1..5u64, 0..60u32);
+    let call = call.prop_map(|(terminal, gap, less, duration_ns, polls, begins)| Stored {
+        terminal: if terminal == 3 { 4 } else { terminal },
+        gap_ns: if gap < 25 { gap as i64 + less } else { gap as i64 },
+        duration_ns,
+        polls,
+        begins: begins == 0,
+    });
+    prop::collection::vec(call, 0..1500)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn an_index_has_all_times_of_a_trace(threads in prop::collection::vec(stored(), 0..3), error in 0..3u32) {
+        check(Settings { error: f64::from(error) * 0.05, floor_ns: 0 }, &threads);
+    }
+
+    #[test]
+    fn any_bytes_end(mut bytes: Vec<u8>, at: usize, value: u8) {
+        let call = Stored { terminal: 0, gap_ns: 5, duration_ns: 9, polls: 1, begins: false };
+        let (structure, times) = rank(Settings { error: 0.1, floor_ns: 0 }, &[vec![call; 700]]);
+        let mut index = encode(&structure, &times).unwrap();
+        let at = at % index.len();
+        index[at] = value;
+        bytes.splice(0..0, [0; 8]);
+        for bytes in [bytes, index] {
+            let Some(index) = RankIndex::read(&bytes) else { continue };
+            for chunk in index.chunks() {
+                let _ = index.calls(chunk, |_| ());
+                let _ = chunk.groups(|_| ());
+            }
+        }
+    }
+}
+
+/// Chunks and blocks end where they are full, and frequencies of the first calls hold for all.
+#[test]
+fn many_calls_are_in_many_chunks() {
+    let call = |number: u64| Stored {
+        terminal: (number % 2) as u32,
+        gap_ns: (number % 7) as i64,
+        duration_ns: number * number % 1013,
+        polls: 1,
+        begins: number.is_multiple_of(30_000),
+    };
+    check(Settings { error: 0.1, floor_ns: 0 }, &[(0..70_000).map(call).collect()]);
+}

@@ -1,0 +1,240 @@
+//! Index of a rank's times, made of the times.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use super::ans::Encoder;
+use super::models::Models;
+use super::{BLOCK, CHUNK, Entry, MAGIC};
+use crate::record::CALL_UNFINISHED;
+use crate::structure::{RankStructure, Signature};
+use crate::timed::for_each_at;
+use crate::timing::{Decoder, Malformed};
+use crate::varint::{put, put_signed, zigzag};
+
+/// Stored calls whose frequencies stand for all of a rank: its first ones.
+const TRAINED: usize = 1 << 20;
+
+/// Calls of a chunk.
+struct Chunk {
+    thread: u32,
+    window: u64,
+    calls: Range<u64>,
+    /// End of the call before.
+    base_ns: i64,
+    entries: Vec<Entry>,
+}
+
+/// Writes the beginning of an index of the trace with that identity.
+///
+/// # Errors
+/// Errors of `out`.
+pub fn put_header(out: &mut impl Write, identity: u64) -> io::Result<()> {
+    out.write_all(&MAGIC)?;
+    out.write_all(&identity.to_le_bytes())
+}
+
+/// Writes what [`encode`] returned of `rank`.
+///
+/// # Errors
+/// Errors of `out`.
+pub fn put_rank(out: &mut impl Write, rank: u32, bytes: &[u8]) -> io::Result<()> {
+    let mut head = [0; 16];
+    head[..4].copy_from_slice(&rank.to_le_bytes());
+    head[4..12].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+    head[12..].copy_from_slice(&crc32fast::hash(bytes).to_le_bytes());
+    out.write_all(&head)?;
+    out.write_all(bytes)
+}
+
+/// Index of the `times` of a rank with that structure.
+///
+/// # Errors
+/// [`Malformed`] where the times are not those of these calls.
+pub fn encode(structure: &RankStructure, times: &[u8]) -> Result<Vec<u8>, Malformed> {
+    let mut decoder = Decoder::new(times)?;
+    let mut writer = Writer::default();
+    let settings = decoder.settings();
+    writer.head.extend(settings.error.to_bits().to_le_bytes());
+    put(&mut writer.head, settings.floor_ns);
+    for thread in &structure.threads {
+        writer.signatures.insert(thread.thread, &thread.signatures);
+    }
+    let mut last: Option<(u64, u32, i64)> = None;
+    for_each_at(structure, &mut decoder, |window, terminal, seq, time| {
+        let begun = last.filter(|&(number, thread, _)| (number, thread) == (window.window, window.thread));
+        let end_ns = begun.map_or(window.start_ns, |(_, _, end_ns)| end_ns);
+        let entry = Entry {
+            terminal: terminal.number,
+            gap: zigzag(time.start_ns.wrapping_sub(end_ns)),
+            duration_ns: time.duration_ns,
+            count: time.count,
+        };
+        let calls = seq..seq.saturating_add(time.count.max(1));
+        writer.add((window.thread, window.window), begun.is_some(), end_ns, calls, entry);
+        last = Some((window.window, window.thread, end(time.start_ns, time.duration_ns)));
+    })?;
+    Ok(writer.finish())
+}
+
+/// End of a call, as gaps are from.
+pub(super) fn end(start_ns: i64, duration_ns: u64) -> i64 {
+    start_ns.wrapping_add_unsigned(duration_ns)
+}
+
+#[derive(Default)]
+struct Writer<'a> {
+    signatures: FxHashMap<u32, &'a [Signature]>,
+    /// Settings, then frequencies.
+    head: Vec<u8>,
+    models: Option<Models>,
+    /// Chunks that are not written, because there are no frequencies yet; the last is not full.
+    waiting: Vec<Chunk>,
+    /// Entries of these.
+    entries: usize,
+    meta: Vec<u8>,
+    payload: Vec<u8>,
+    encoder: Encoder,
+    /// What the chunk written last has: window, end of its calls, base.
+    before: (u64, u64, i64),
+}
+
+impl Writer<'_> {
+    fn add(
+        &mut self,
+        (thread, window): (u32, u64),
+        goes_on: bool,
+        base_ns: i64,
+        calls: Range<u64>,
+        entry: Entry,
+    ) {
+        match self.waiting.last_mut() {
+            Some(chunk) if goes_on && chunk.entries.len() < CHUNK => {
+                chunk.entries.push(entry);
+                chunk.calls.end = calls.end;
+            }
+            _ => {
+                if self.entries >= TRAINED || self.models.is_some() {
+                    self.flush(true);
+                }
+                self.waiting.push(Chunk { thread, window, calls, base_ns, entries: vec![entry] });
+            }
+        }
+        self.entries += 1;
+    }
+
+    fn flush(&mut self, is_open: bool) {
+        let waiting = std::mem::take(&mut self.waiting);
+        let models = self.models.take().unwrap_or_else(|| {
+            let entries: Vec<Entry> =
+                waiting.iter().flat_map(|chunk| chunk.entries.iter().copied()).collect();
+            let models = Models::of(&entries, is_open);
+            models.write(&mut self.head);
+            models
+        });
+        waiting.iter().for_each(|chunk| self.chunk(&models, chunk));
+        self.models = Some(models);
+        self.entries = 0;
+    }
+
+    fn chunk(&mut self, models: &Models, chunk: &Chunk) {
+        let signatures = self.signatures.get(&chunk.thread).copied().unwrap_or_default();
+        let signature = |terminal: u32| signatures.get(terminal as usize);
+        let function = |entry: &Entry| signature(entry.terminal).map_or(0, |own| own.function);
+        let mut calls: BTreeMap<u16, u64> = BTreeMap::new();
+        for entry in &chunk.entries {
+            let sum = calls.entry(function(entry)).or_default();
+            *sum = sum.saturating_add(entry.count.max(1));
+        }
+        let functions: Vec<u16> = calls.keys().copied().collect();
+        let mut blocks = Vec::new();
+        put(&mut blocks, functions.len() as u64);
+        for (function, calls) in calls {
+            put(&mut blocks, function.into());
+            put(&mut blocks, calls);
+        }
+        let begin = self.payload.len();
+        let (mut low, mut high) = (i64::MAX, i64::MIN);
+        let mut base_ns = chunk.base_ns;
+        for entries in chunk.entries.chunks(BLOCK) {
+            let from = self.payload.len();
+            models.encode(&mut self.encoder, entries, &mut self.payload);
+            let (mut own_low, mut own_high, mut end_ns) = (i64::MAX, i64::MIN, base_ns);
+            let mut sums = vec![0u64; functions.len()];
+            for entry in entries {
+                let start_ns = end_ns.wrapping_add(crate::varint::unzigzag(entry.gap));
+                end_ns = end(start_ns, entry.duration_ns);
+                own_low = own_low.min(start_ns);
+                own_high = own_high.max(end_ns).max(start_ns.saturating_add_unsigned(entry.duration_ns));
+                if let Ok(at) = functions.binary_search(&function(entry)) {
+                    sums[at] = sums[at].saturating_add(entry.duration_ns);
+                }
+            }
+            put(&mut blocks, (self.payload.len() - from) as u64);
+            put_signed(&mut blocks, end_ns.wrapping_sub(base_ns));
+            put_signed(&mut blocks, own_low.wrapping_sub(base_ns));
+            put_signed(&mut blocks, own_high.wrapping_sub(end_ns));
+            sums.iter().for_each(|&sum| put(&mut blocks, sum));
+            (low, high, base_ns) = (low.min(own_low), high.max(own_high), end_ns);
+        }
+        let unfinished = |entry: &Entry| {
+            signature(entry.terminal).is_none_or(|signature| signature.flags & CALL_UNFINISHED != 0)
+        };
+        let is_unfinished = chunk.entries.iter().any(unfinished);
+        let groups = groups(&chunk.entries);
+        let meta = &mut self.meta;
+        put(meta, u64::from(chunk.thread) << 1 | u64::from(is_unfinished));
+        put_signed(meta, chunk.window.wrapping_sub(self.before.0) as i64);
+        put_signed(meta, chunk.calls.start.wrapping_sub(self.before.1) as i64);
+        put(meta, chunk.calls.end - chunk.calls.start);
+        put_signed(meta, chunk.base_ns.wrapping_sub(self.before.2));
+        put(meta, chunk.entries.len() as u64);
+        put_signed(meta, low.wrapping_sub(chunk.base_ns));
+        put_signed(meta, high.wrapping_sub(base_ns));
+        put_signed(meta, base_ns.wrapping_sub(chunk.base_ns));
+        for part in [&groups, &blocks] {
+            put(meta, part.len() as u64);
+            meta.extend(part);
+        }
+        put(meta, (self.payload.len() - begin) as u64);
+        self.before = (chunk.window, chunk.calls.end, base_ns);
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.flush(false);
+        let mut bytes = self.head;
+        put(&mut bytes, self.meta.len() as u64);
+        bytes.extend(self.meta);
+        bytes.extend(self.payload);
+        bytes
+    }
+}
+
+/// The calls by signature, count and duration; nothing where hardly any are alike.
+fn groups(entries: &[Entry]) -> Vec<u8> {
+    let mut times: BTreeMap<(u32, u64, u64), u64> = BTreeMap::new();
+    for entry in entries {
+        *times.entry((entry.terminal, entry.count, entry.duration_ns)).or_default() += 1;
+    }
+    let mut out = Vec::new();
+    if times.len() > 16 && times.len() * 4 > entries.len() {
+        return out;
+    }
+    put(&mut out, times.len() as u64);
+    let mut before = (0u32, 0u64);
+    for ((terminal, count, duration_ns), times) in times {
+        let more = terminal - before.0;
+        // A count of 1 takes no byte.
+        put(&mut out, u64::from(more) << 1 | u64::from(count != 1));
+        if count != 1 {
+            put(&mut out, count);
+        }
+        put_signed(&mut out, duration_ns.wrapping_sub(before.1) as i64);
+        put(&mut out, times);
+        before = (terminal, duration_ns);
+    }
+    out
+}
