@@ -35,10 +35,11 @@ pub struct Args {
 /// Errors of [`RunArg::read`], and a [`Failure`] of status 1 where the file cannot be written.
 pub fn report(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;
+    let opened = args.run.open()?;
     let run = &args.run.run;
     let file = args.output.clone().unwrap_or_else(|| inside(run));
     let mut page = Vec::new();
-    write(&mut page, &trace, &Source { run, has_file: !directory::has_no_trace(run) })?;
+    write(&mut page, &trace, &Source { run, has_file: !directory::has_no_trace(run), calls: Some(&opened) })?;
     fs::write(&file, &page).map_err(|error| {
         let fix = "name a file that can be written, with -o FILE.html";
         Failure::message(OTHER, format!("cannot write the report: {error}"), file.display(), fix)

@@ -4,6 +4,7 @@ function paintAll() {
   drawCharts();
   drawKey();
   drawMatrix();
+  drawTopology();
   if (element("heat-map")) element("heat-map").ampl = null;
   changed("range");
 }
@@ -48,6 +49,7 @@ element("theme").addEventListener("click", () => setTheme(root.dataset.theme ===
 if (element("estimate-series")) element("estimate-series").addEventListener("change", () => { drawEstimates(); changed("range"); });
 listenToHeat();
 listenToMatrix();
+listenToTimeline();
 listenToSites();
 setTheme(dark.matches ? "dark" : "light");
 dark.addEventListener("change", () => setTheme(dark.matches ? "dark" : "light"));

@@ -63,14 +63,19 @@ struct Own {
 impl Grid {
     /// The cells of `trace`; `None` where it has no window.
     pub fn of(trace: &Trace) -> Option<Self> {
+        Self::within(trace, ROWS, COLUMNS)
+    }
+
+    /// As [`of`](Self::of), with at most so many rows and columns.
+    pub fn within(trace: &Trace, most_rows: usize, most_columns: usize) -> Option<Self> {
         let numbers = trace.ranks.iter().flat_map(|rank| &rank.windows).map(|window| window.window);
         // No more than what their parts can be computed of.
         let windows = numbers.max().map_or(0, |last| last.saturating_add(1).min(1 << 40)) as usize;
         if windows == 0 || trace.ranks.is_empty() {
             return None;
         }
-        let columns = parts(windows, COLUMNS);
-        let rows = parts(trace.ranks.len(), ROWS);
+        let columns = parts(windows, most_columns);
+        let rows = parts(trace.ranks.len(), most_rows);
         let column_of = |window: u64| columns.partition_point(|part| part.end as u64 <= window);
         let places = Columns::of(trace);
         let mut cells = vec![Cell::default(); rows.len() * columns.len()];

@@ -13,26 +13,34 @@ use minijinja::{AutoEscape, Environment, context};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
+use crate::calls::{loops, waits};
 use crate::charts::{Series, Sizes, Strip, estimates, sizes};
+use crate::drawn::{Drawing, drawings};
 use crate::grid::Grid;
 use crate::matrix::Matrix;
 use crate::source::Source;
 use crate::strata::Strata;
 use crate::tables;
+use crate::timeline::Timeline;
+use crate::waiting::Waiting;
 
 const TEMPLATE: &str = include_str!("../page/page.html");
 /// Parts of the script, in order; all of it is one script, so that one hash allows it.
-const SCRIPT: [&str; 6] = [
+const SCRIPT: [&str; 7] = [
     include_str!("../vendor/uplot/uPlot.iife.min.js"),
     include_str!("../page/state.js"),
     include_str!("../page/charts.js"),
     include_str!("../page/maps.js"),
+    include_str!("../page/timeline.js"),
     include_str!("../page/tables.js"),
     include_str!("../page/main.js"),
 ];
-const STYLE: [&str; 2] = [include_str!("../vendor/uplot/uPlot.min.css"), include_str!("../page/style.css")];
+pub(crate) const STYLE: [&str; 2] =
+    [include_str!("../vendor/uplot/uPlot.min.css"), include_str!("../page/style.css")];
 const LICENCE: &str = include_str!("../vendor/uplot/LICENSE");
 
+/// Columns of text that is shown as it would be in a terminal.
+const LINE: usize = 110;
 /// Most rows of tables for readers without scripts.
 const ROWS: usize = 500;
 
@@ -46,6 +54,8 @@ struct Data {
     estimates: Vec<Series>,
     sizes: Vec<Sizes>,
     matrix: Option<Matrix>,
+    timeline: Option<Timeline>,
+    drawings: Vec<Drawing>,
     /// Hosts, and the number of that of each rank.
     hosts: Vec<String>,
     host_of: Vec<Option<usize>>,
@@ -63,19 +73,24 @@ pub fn text(trace: &Trace, source: &Source<'_>) -> Result<String, minijinja::Err
     let (rows, run) = (rows(trace), run_times(trace));
     let strata = Strata::of(trace, plan);
     let (hosts, host_of) = hosts(trace);
+    let grid = Grid::of(trace);
+    let has_windows = grid.is_some();
     let data = Data {
         ranks: trace.run.ranks,
         windows: trace.windows(),
-        grid: Grid::of(trace),
+        grid,
         strip: Strip::of(&rows),
         estimates: plan.map_or_else(Vec::new, |plan| estimates(trace, plan)),
         sizes: plan.map_or_else(Vec::new, |plan| sizes(trace, plan)),
         matrix: Matrix::of(trace),
+        timeline: source.calls.filter(|_| has_windows).and_then(Timeline::of),
+        drawings: drawings(trace),
         hosts,
         host_of,
         strata: strata.strata.iter().map(|stratum| stratum.name.clone()).collect(),
         stratum_of: strata.of_rank.clone(),
     };
+    let waits = waits(trace);
     let (script, style) = (SCRIPT.join("\n"), STYLE.join("\n"));
     let path = source.run.display().to_string();
     let shown = tables::ranks(trace, &run, ROWS);
@@ -98,6 +113,11 @@ pub fn text(trace: &Trace, source: &Source<'_>) -> Result<String, minijinja::Err
         has_estimates => !data.estimates.is_empty(),
         has_sizes => !data.sizes.is_empty(),
         matrix => data.matrix.as_ref().map(|matrix| context! { complete => matrix.complete, messages => matrix.messages }),
+        has_timeline => data.timeline.is_some(),
+        drawings => data.drawings.iter().map(|of| [of.name.clone(), of.about.clone()]).collect::<Vec<_>>(),
+        waits => waits.as_ref().and_then(Waiting::of),
+        waits_text => waits.as_ref().map(|waits| ampl_report::waits::text(waits, LINE)),
+        loops => source.calls.and_then(loops),
         ranks => shown,
         more_ranks => trace.ranks.len().saturating_sub(ROWS),
         windows => known,
@@ -128,13 +148,13 @@ fn hosts(trace: &Trace) -> (Vec<String>, Vec<Option<usize>>) {
 }
 
 /// JSON that no text in it can end: in a page, `<` begins a tag.
-fn embedded(data: &Data) -> String {
+pub(crate) fn embedded(data: &impl Serialize) -> String {
     let json = serde_json::to_string(data).expect("numbers and names are JSON");
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
 /// The page's policy: nothing is loaded, and only this script and this style apply.
-fn policy(script: &str, style: &str) -> String {
+pub(crate) fn policy(script: &str, style: &str) -> String {
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
     format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",

@@ -42,6 +42,7 @@ pub mod strata;
 mod strata_comparison;
 pub mod strata_file;
 pub mod summary;
+pub mod topology;
 pub mod unstored;
 pub mod verdict;
 pub mod waits;

@@ -43,6 +43,7 @@ mod regions;
 mod replay;
 mod report;
 mod retrospective;
+mod sides;
 mod site_names;
 mod sites;
 mod statuses;

@@ -43,7 +43,7 @@ fn clear(run: &Monitored) -> bool {
 }
 
 /// Expression that is true of a canvas with something on it: some points differ from the one in the corner.
-fn is_drawn(canvas: &str) -> String {
+pub fn is_drawn(canvas: &str) -> String {
     format!(
         "(() => {{ const of = {canvas}; if (!of || !of.width || !of.height) return false; \
          const all = new Uint32Array(of.getContext('2d').getImageData(0, 0, of.width, of.height).data.buffer); \
@@ -74,6 +74,8 @@ fn shows_everything(browser: &mut Browser) {
         "#heat-scale",
         "#rank-map",
         "#matrix-map",
+        "#timeline-map",
+        "#topology canvas",
         "[data-chart=strip] canvas",
         "[data-chart=estimates] canvas",
         "[data-chart=sizes] canvas",
@@ -116,12 +118,26 @@ fn a_browser_draws_every_panel_and_follows_the_range() {
     assert!(text(&mut browser, "#ranks h2").contains("in windows "));
     assert_ne!(browser.value("document.querySelector('#rank-map').toDataURL()"), before);
     let selected = browser.value("JSON.stringify(state.selection)");
+    let timeline = "document.querySelector('#timeline-map').toDataURL()";
+    let before = browser.value(timeline);
     browser.key("z", false);
     browser.wait("state.selection === null");
     assert_eq!(browser.value("JSON.stringify(state.view)"), selected);
+    assert_ne!(browser.value(timeline), before, "the timeline zooms, too");
+    // Time that was not sampled is time of its own: hatched, in no function's place.
+    assert!(text(&mut browser, "#timeline-key").contains("not sampled"));
+    let shares =
+        browser.value("[...timeIn(0, grid.edges[0], grid.edges[columns]).values()].reduce((a, b) => a + b)");
+    let length = browser.value("grid.edges[columns] - grid.edges[0]");
+    let of_all = shares.as_f64().expect("seconds") / length.as_f64().expect("seconds");
+    assert!((0.9..1.02).contains(&of_all), "{of_all} of the time is shown");
     browser.key("Escape", false);
     assert_eq!(browser.value("JSON.stringify(state.view)"), whole);
     assert_eq!(text(&mut browser, "#range"), "whole run");
+
+    // Loops and waits are there as text.
+    assert!(text(&mut browser, "#loops").contains(" × {"), "{}", text(&mut browser, "#loops"));
+    assert!(text(&mut browser, "#waits").contains("MPI_Allreduce"), "{}", text(&mut browser, "#waits"));
 
     // The same on the map, and by keys.
     let [from, to] = along(&mut browser, "#heat-map");

@@ -3,6 +3,7 @@
 mod arguments;
 mod calibrate;
 mod files;
+mod html;
 mod view;
 
 use std::ffi::OsString;
@@ -38,6 +39,7 @@ Exit status: 0 pass, 5 fail, 6 inconclusive, 7 incomparable.
 Examples:
   ampl diff ampl-app-1 ampl-app-2
   ampl diff base-* -- new-* --fail-if 'elapsed>5% and 50ms' --fail-if 'calls!=0' --junit diff.xml
+  ampl diff base-* -- new-* --html diff.html
   ampl diff base-* -- new-1 --fail-if 'compute.time@stratum:*>5%'
   ampl diff --calibrate run-* -o spread.toml")]
 pub struct Args {
@@ -60,7 +62,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     spread: Option<PathBuf>,
     /// Learn how much equal runs differ from the runs that are named, and write that
-    #[arg(long, conflicts_with_all = ["new", "fail_if", "rules", "noise", "spread"])]
+    #[arg(long, conflicts_with_all = ["new", "fail_if", "rules", "noise", "spread", "html"])]
     calibrate: bool,
     /// File for --calibrate; without it, standard output
     #[arg(short = 'o', long = "output", value_name = "FILE", requires = "calibrate")]
@@ -92,6 +94,9 @@ pub struct Args {
     /// Write JUnit XML, a test case for each rule
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Write a page for a browser: the changes, and a run of each side next to the other
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 fn rule(text: &str) -> Result<Rule, String> {
@@ -126,13 +131,16 @@ pub fn diff(args: &Args) -> anyhow::Result<ExitCode> {
     if args.calibrate {
         return calibrate::calibrate(args);
     }
-    let (base, new) = sides(args)?;
-    let options = options(args, base, new)?;
-    let (base, new) = (profiles(base)?, profiles(new)?);
+    let (base_runs, new_runs) = sides(args)?;
+    let options = options(args, base_runs, new_runs)?;
+    let (base, new) = (profiles(base_runs)?, profiles(new_runs)?);
     known_quantities(&options.rules, base.iter().chain(&new))?;
     let found = compare(&base, &new, &options).map_err(powerless)?;
     if let Some(path) = &args.junit {
         files::junit(path, &found)?;
+    }
+    if let Some(path) = &args.html {
+        html::write(path, &found, [(base_runs, &base), (new_runs, &new)])?;
     }
     match () {
         () if args.json => output::json(&view::document(&found))?,

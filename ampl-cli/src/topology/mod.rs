@@ -18,10 +18,10 @@ use ampl_core::units::RankSet;
 use ampl_reader::Symbols;
 
 use self::input::Input;
-pub use self::picture::describe;
 use crate::failure::{DAMAGED, Failure};
 use crate::output;
 use crate::rundir::{RunArg, message};
+pub use ampl_report::topology::describe;
 
 /// Name the communication topology of a run, or of a graph, whatever its ranks are numbered like.
 #[derive(clap::Args, Debug)]

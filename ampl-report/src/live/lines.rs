@@ -100,7 +100,7 @@ fn waits(out: &mut Lines, view: &View<'_>) {
     };
     out.title(title);
     if waiting.ranks.is_empty() {
-        return out.field("nobody", "every rank entered or left a call within the last second", Style::new());
+        return out.field("nobody", "no rank has been in one call for a second", Style::new());
     }
     for Awaited { ranks, row, by } in waiting.awaited.iter().take(4) {
         let state = match row.and_then(|row| live.rows.get(row)) {
@@ -127,8 +127,10 @@ fn waits(out: &mut Lines, view: &View<'_>) {
         out.field(&named(&waiting.circle), &text, ALARM);
     }
     if !waiting.open.is_empty() {
-        let text = "for whom is not known: any sender, several requests, or a communicator whose members are not known";
-        out.field(&named(&waiting.open), text, Style::new());
+        let text =
+            "for a rank that is not known: any source, several requests, or a communicator of unknown ranks";
+        let wait = if waiting.open.len() == 1 { "waits" } else { "wait" };
+        out.field(&named(&waiting.open), &format!("{wait} {text}"), Style::new());
     }
 }
 
@@ -258,7 +260,10 @@ fn rates(out: &mut Lines, view: &View<'_>) {
         None => "not known: no window was closed by all ranks".into(),
     };
     out.field("bytes sent", &sent, Style::new());
-    let mut stored = format!("{} if the job ended now", bytes(live.trace_bytes as f64));
+    let mut stored = bytes(live.trace_bytes as f64);
+    if live.state == State::Runs {
+        stored += " if the job ended now";
+    }
     if live.elapsed_ns > 0 {
         stored += &format!(", {}/s", bytes(live.trace_bytes as f64 / (live.elapsed_ns as f64 / 1e9)));
     }

@@ -96,6 +96,11 @@ fn the_end_of_the_job_is_said() {
     assert!(plain(&dead, 100).contains("the launcher has returned and there is no whole trace"));
     dead.run.end = Some(End { at_ns: 10 * S, basis: EndBasis::LastCall });
     assert!(plain(&dead, 100).contains("no process of the job runs on this node"));
+    // Ranks that compute are in no call.
+    for rank in &mut dead.ranks {
+        rank.process.threads.iter_mut().for_each(|thread| thread.inside = false);
+    }
+    assert!(plain(&dead, 100).contains("no rank has been in one call for a second"));
     // A run of which nothing is known.
     assert!(plain(&Trace::default(), 60).contains("no process of the job runs"));
 }
