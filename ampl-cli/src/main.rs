@@ -52,6 +52,7 @@ mod script;
 mod selection;
 mod simulate;
 mod site_file;
+mod skeleton;
 mod strata;
 mod summary;
 mod timesteps;
@@ -92,6 +93,7 @@ enum Command {
     Check(check::Args),
     Whatif(whatif::Args),
     Logical(logical::Args),
+    Skeleton(skeleton::Args),
     Query(query::Args),
     Diff(Box<diff::Args>),
     Scaling(scaling::Args),
@@ -123,6 +125,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::check_of(&args),
         Command::Whatif(args) => whatif::whatif(&args),
         Command::Logical(args) => logical::logical(&args),
+        Command::Skeleton(args) => skeleton::write(&args),
         Command::Query(args) => query::query(&args),
         Command::Diff(args) => diff::diff(&args),
         Command::Scaling(args) => scaling::scaling_of(&args),

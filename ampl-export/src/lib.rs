@@ -27,6 +27,7 @@ pub mod messages;
 pub mod perfetto;
 pub mod place;
 pub mod population;
+pub mod skeleton;
 pub mod stretch;
 pub mod summaries;
 

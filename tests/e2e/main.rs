@@ -46,6 +46,7 @@ mod retrospective;
 mod sides;
 mod site_names;
 mod sites;
+mod skeleton;
 mod statuses;
 mod strata;
 mod stuck;

@@ -1,8 +1,12 @@
 //! Calls as the logical program has them: partners as ranks of the world, and of other arguments those that say what
 //! is sent.
 
-use ampl_core::mpi::{FUNCTION_COUNT, Function};
+use ampl_core::mpi::{Direction, FUNCTION_COUNT, Function, Kind, ObjectKind};
+use ampl_trace::args::{self, IN_PLACE, is_input, is_opaque, is_predefined};
 use ampl_trace::communicators::Communicators;
+use ampl_trace::decode::origins;
+use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED};
+use ampl_trace::request;
 use ampl_trace::structure::{Role, Signature, ThreadStructure, layout};
 use rustc_hash::FxHashMap;
 
@@ -17,7 +21,33 @@ pub enum Meaning {
     Comm,
     /// Root, count, tag, or datatype.
     Value,
+    /// A request; only in [`Detail::Whole`].
+    Request,
+    /// A handle, a buffer ([`BUFFER_IN_PLACE`]) or a word of text; only in [`Detail::Whole`].
+    Other,
 }
+
+/// Arguments that a program's calls have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Partners, communicators, and what is sent.
+    #[default]
+    Message,
+    /// All from which the call can be made again.
+    Whole,
+}
+
+/// Flags of calls whose arguments are not all there.
+const NOT_WHOLE: u8 = CALL_ERROR | CALL_MISS | CALL_NO_ARGS | CALL_UNFINISHED;
+
+/// Number of a parameter behind which MPI puts a value: its index and this.
+pub const OUTPUT: u8 = 64;
+/// Value of a buffer that is `MPI_IN_PLACE`; that of others is 0.
+pub const BUFFER_IN_PLACE: i64 = 1;
+/// Value of `MPI_REQUEST_NULL`.
+pub const NO_REQUEST: i64 = -1;
+/// Value of a request whose making was not recorded.
+pub const UNSEEN_REQUEST: i64 = -2;
 
 /// An argument of one rank's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,18 +90,25 @@ pub struct Plainly<'a> {
     comms: &'a Communicators,
     rank: u32,
     ranks: u32,
+    detail: Detail,
     known: FxHashMap<u64, Option<Scope<'a>>>,
 }
 
 impl<'a> Plainly<'a> {
     /// The calls of `rank`, in a job of so many ranks.
-    pub fn new(scopes: &'a Scopes<'a>, rank: u32, ranks: u32) -> Self {
-        Self { scopes, comms: scopes.comms(), rank, ranks, known: FxHashMap::default() }
+    pub fn new(scopes: &'a Scopes<'a>, rank: u32, ranks: u32, detail: Detail) -> Self {
+        Self { scopes, comms: scopes.comms(), rank, ranks, detail, known: FxHashMap::default() }
     }
 
-    /// Calls of a thread by terminal.
+    /// Calls of a thread by terminal. A request's value is its number in the trace.
     pub fn thread(&mut self, thread: &ThreadStructure) -> Vec<Plain> {
-        thread.signatures.iter().map(|signature| self.call(signature)).collect()
+        match self.detail {
+            Detail::Message => thread.signatures.iter().map(|signature| self.call(signature)).collect(),
+            Detail::Whole => {
+                let calls = thread.signatures.iter().zip(origins(&thread.signatures));
+                calls.map(|(signature, origin)| self.whole(thread.thread, signature, origin)).collect()
+            }
+        }
     }
 
     fn scope(&mut self, word: u64) -> Option<Scope<'a>> {
@@ -111,6 +148,54 @@ impl<'a> Plainly<'a> {
                 _ => continue,
             };
             call.arguments.push(Argument { meaning, param: slot.param, element: slot.element, value });
+        }
+        call
+    }
+
+    fn whole(&mut self, thread: u32, signature: &Signature, origin: Option<u32>) -> Plain {
+        let Signature { function, flags, site, words } = signature;
+        let mut call = Plain { function: *function, flags: *flags, site: *site, arguments: Vec::new() };
+        if usize::from(*function) >= FUNCTION_COUNT || *flags & NOT_WHOLE != 0 {
+            return call;
+        }
+        let spec = Function(*function).spec();
+        let Some(parts) = args::parts(spec, args::own_words(*flags, words).unwrap_or_default()) else {
+            return call;
+        };
+        let inputs = spec.params.iter().filter(|param| is_input(param)).count();
+        let comm = parts.iter().take(inputs).find(|(param, _)| param.kind == Kind::Comm);
+        let scope = comm.and_then(|(_, words)| self.scope(*words.first()?));
+        for (place, (param, words)) in parts.into_iter().enumerate() {
+            let is_output = place >= inputs;
+            let index = spec.params.iter().position(|other| other.name == param.name).unwrap_or_default();
+            let number = index as u8 | if is_output { OUTPUT } else { 0 };
+            let is_handle = ObjectKind::of(param.kind).is_some();
+            if is_output && !(is_handle && param.direction == Direction::Out) {
+                continue;
+            }
+            for (element, &word) in (0..).zip(words) {
+                let value = word as i64;
+                let partner = matches!(param.name, "dest" | "source" | "target_rank");
+                let (meaning, value) = match param.kind {
+                    Kind::Buffer => (Meaning::Other, i64::from(word == IN_PLACE) * BUFFER_IN_PLACE),
+                    _ if is_opaque(param) || param.kind == Kind::Status => continue,
+                    Kind::Rank if partner && value < 0 => (Meaning::Partner, value),
+                    Kind::Rank if partner => match scope.and_then(|scope| scope.world(value, self.ranks)) {
+                        Some(world) => (Meaning::Partner, i64::from(world)),
+                        None => (Meaning::Value, value),
+                    },
+                    Kind::Request if is_predefined(word) => (Meaning::Request, NO_REQUEST),
+                    Kind::Request if is_output => match origin {
+                        Some(origin) => (Meaning::Request, request::made(thread, origin, word) as i64),
+                        None => (Meaning::Request, UNSEEN_REQUEST),
+                    },
+                    Kind::Request => (Meaning::Request, value),
+                    Kind::String => (Meaning::Other, value),
+                    _ if is_handle => (Meaning::Other, value),
+                    _ => (Meaning::Value, value),
+                };
+                call.arguments.push(Argument { meaning, param: number, element, value });
+            }
         }
         call
     }

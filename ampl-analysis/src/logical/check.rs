@@ -5,7 +5,7 @@ use ampl_trace::structure::JobStructure;
 use rustc_hash::FxHashMap;
 
 use super::Program;
-use super::calls::{Plain, Plainly};
+use super::calls::{Detail, Plain, Plainly};
 use super::labels::Values;
 use super::space::Partner;
 use crate::calls::{Objects, message_bytes};
@@ -69,7 +69,7 @@ pub fn check(program: &Program, structure: &JobStructure, comms: &Communicators)
     for selected in structure.select(|_| true) {
         let Some(rank) = selected.structure() else { continue };
         let scopes = Scopes::new(comms);
-        let mut plainly = Plainly::new(&scopes, rank.rank, program.ranks);
+        let mut plainly = Plainly::new(&scopes, rank.rank, program.ranks, Detail::Message);
         let mut objects = Objects::of(&rank, program.ranks);
         let mut numbers = Numbers::default();
         let mut outlines = Numbers::default();

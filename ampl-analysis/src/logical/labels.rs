@@ -5,7 +5,7 @@ use ampl_trace::regions::Edge;
 use ampl_trace::structure::RankStructure;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::calls::{Argument, Meaning, Plain, Plainly};
+use super::calls::{Argument, Detail, Meaning, NO_REQUEST, OUTPUT, Plain, Plainly, UNSEEN_REQUEST};
 use super::space::{Partner, Space};
 use crate::messages::{Frame, Scopes};
 
@@ -60,6 +60,17 @@ impl Call {
         Some(Plain { function: self.function, flags: self.flags, site: self.sites[at].1, arguments })
     }
 
+    /// Ranks that make it, ascending.
+    pub fn ranks(&self) -> impl Iterator<Item = u32> {
+        self.sites.iter().map(|&(rank, _)| rank)
+    }
+
+    /// Values of the argument at that place by rank, ascending.
+    pub fn column(&self, place: usize, space: &Space, ranks: u32) -> Vec<(u32, i64)> {
+        let values = &self.values[place];
+        self.ranks().filter_map(|rank| Some((rank, values.of(rank, space, ranks)?))).collect()
+    }
+
     /// Rules of its partners.
     pub fn partners(&self) -> impl Iterator<Item = &Values> {
         let of = |(argument, values)| {
@@ -95,6 +106,7 @@ type Base = (u16, u8, u32, Vec<(Meaning, u8, u32)>);
 #[derive(Debug)]
 pub struct Labels {
     ranks: u32,
+    detail: Detail,
     labels: Vec<Label>,
     by_base: FxHashMap<Base, Vec<u32>>,
     paths: FxHashMap<Vec<Frame>, u32>,
@@ -103,9 +115,10 @@ pub struct Labels {
 
 impl Labels {
     /// No labels, in a job of so many ranks.
-    pub fn new(ranks: u32) -> Self {
+    pub fn new(ranks: u32, detail: Detail) -> Self {
         Self {
             ranks,
+            detail,
             labels: Vec::new(),
             by_base: FxHashMap::default(),
             paths: FxHashMap::default(),
@@ -125,7 +138,7 @@ impl Labels {
         let Some(first) = members.first() else { return Vec::new() };
         let calls: Vec<Vec<Plain>> = members
             .iter()
-            .map(|rank| Plainly::new(scopes, rank.rank, self.ranks).thread(&rank.threads[index]))
+            .map(|rank| Plainly::new(scopes, rank.rank, self.ranks, self.detail).thread(&rank.threads[index]))
             .collect();
         let terminals = calls[0].len();
         // Terminals that all ranks make alike but for addresses and requests are one.
@@ -180,7 +193,39 @@ impl Labels {
             };
             known.insert(terminal, label);
         }
+        self.name_requests(&calls, &same, &known);
         same.iter().map(|terminal| known.get(terminal).copied().unwrap_or(u32::MAX)).collect()
+    }
+
+    /// Makes requests of the class whose `calls` were joined last the labels of the calls that make them: numbers in
+    /// the trace are those of terminals, which belong to a class.
+    fn name_requests(&mut self, calls: &[Vec<Plain>], same: &[usize], known: &FxHashMap<usize, u32>) {
+        let Some(first) = calls.first().filter(|_| self.detail == Detail::Whole) else { return };
+        let requests = |call: &Plain| {
+            let all: Vec<(usize, Argument)> = call.arguments.iter().copied().enumerate().collect();
+            all.into_iter().filter(|(_, argument)| argument.meaning == Meaning::Request)
+        };
+        let mut makers: FxHashMap<i64, u32> = FxHashMap::default();
+        for (terminal, call) in first.iter().enumerate() {
+            for (_, made) in requests(call).filter(|(_, argument)| argument.param & OUTPUT != 0) {
+                if let Some(&label) = known.get(&same[terminal]).filter(|_| made.value >= 0) {
+                    makers.insert(made.value, label);
+                }
+            }
+        }
+        for (terminal, call) in first.iter().enumerate().filter(|(terminal, _)| same[*terminal] == *terminal)
+        {
+            let Some(&label) = known.get(&terminal) else { continue };
+            for (place, argument) in requests(call) {
+                let value = match argument.value {
+                    NO_REQUEST => NO_REQUEST,
+                    number => makers.get(&number).map_or(UNSEEN_REQUEST, |&label| i64::from(label)),
+                };
+                let column = &mut self.labels[label as usize].columns[place];
+                let own = column.len().saturating_sub(calls.len());
+                column[own..].iter_mut().for_each(|(_, old)| *old = value);
+            }
+        }
     }
 
     fn prepared(
@@ -262,7 +307,9 @@ impl Label {
                 self.rules[at].iter().any(|rule| both(&rule))
                     || (self.rules[at].len() == 1 && rules[at].len() == 1)
             }
-            _ if exact => {
+            // Its value is no label yet.
+            Meaning::Request => true,
+            _ if exact || argument.meaning == Meaning::Other => {
                 let value = columns[at].first().map(|&(_, value)| value);
                 self.columns[at].iter().chain(&columns[at]).all(|&(_, other)| Some(other) == value)
             }

@@ -12,6 +12,8 @@
 
 mod calls;
 mod check;
+mod formula;
+mod grid;
 mod labels;
 mod merge;
 mod space;
@@ -26,8 +28,12 @@ use self::tree::Stream;
 use crate::messages::Scopes;
 use crate::topology::Found;
 
-pub use self::calls::{Argument, Meaning, Plain};
+pub use self::calls::{
+    Argument, BUFFER_IN_PLACE, Detail, Meaning, NO_REQUEST, OUTPUT, Plain, UNSEEN_REQUEST,
+};
 pub use self::check::{Check, Losses, check};
+pub use self::formula::{Formula, Formulas, Guard};
+pub use self::grid::Grid;
 pub use self::labels::{Call, Values};
 pub use self::space::{Partner, Space};
 pub use self::tree::{Count, Node, Use};
@@ -42,6 +48,13 @@ pub struct Class {
     pub ranks: Vec<u32>,
     /// Counts that differ from one time to the next, by the number of their place.
     streams: Vec<Stream>,
+}
+
+impl Class {
+    /// Counts of the list of that number, one after the other: a count, and how often it comes in a row.
+    pub fn list(&self, number: u32) -> &[(u64, u64)] {
+        self.streams.get(number as usize).map_or(&[], Stream::counts)
+    }
 }
 
 /// The program of the threads of one number.
@@ -93,10 +106,24 @@ impl Program {
         ranks: u32,
         found: &[Found],
     ) -> Result<Self, TooMuch> {
+        Self::with(structure, comms, ranks, found, Detail::Message)
+    }
+
+    /// The same, whose calls have their arguments in that detail.
+    ///
+    /// # Errors
+    /// [`TooMuch`].
+    pub fn with(
+        structure: &JobStructure,
+        comms: &Communicators,
+        ranks: u32,
+        found: &[Found],
+        detail: Detail,
+    ) -> Result<Self, TooMuch> {
         let ranks = ranks.max(structure.job());
         let space = Space::of(found);
         let scopes = Scopes::new(comms);
-        let mut labels = Labels::new(ranks);
+        let mut labels = Labels::new(ranks, detail);
         let mut threads: Vec<Thread> = Vec::new();
         let mut present = vec![false; ranks as usize];
         let mut words = 0;

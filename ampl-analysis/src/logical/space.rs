@@ -124,6 +124,11 @@ impl Space {
         self.places.get(&rank).map(|(_, place)| &place[..])
     }
 
+    /// Axes of the pattern.
+    pub fn axes(&self) -> &[Axis] {
+        &self.axes
+    }
+
     /// Steps to neighbours in the pattern: one along an axis, and those of stencils.
     pub fn steps(&self) -> Vec<Vec<i64>> {
         let axes = self.axes.len();

@@ -64,6 +64,11 @@ pub struct Cursor<'a> {
 }
 
 impl Stream {
+    /// Counts: each, and how often it comes in a row.
+    pub fn counts(&self) -> &[(u64, u64)] {
+        &self.0
+    }
+
     /// Its beginning.
     pub fn start(&self) -> Cursor<'_> {
         Cursor { counts: &self.0, run: 0, taken: 0 }

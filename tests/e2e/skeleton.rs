@@ -1,0 +1,121 @@
+//! Skeletons of recorded runs: programs in C whose calls are those of the run.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::place::{Scratch, ampl};
+use ampl_tests::process::{self, Finished};
+use ampl_tests::run::{Form, Monitored, monitor};
+use serde_json::Value;
+
+/// However much of the time it takes: nothing is left out.
+const EVERYTHING: &str = "[trace]\ntiming = \"off\"\n[agent]\nmax_overhead = \"99%\"\n";
+
+fn ask(words: &[&str]) -> Finished {
+    process::run(Command::new(ampl()).args(words), Duration::from_secs(120))
+}
+
+/// The skeleton of a run, in its scratch directory.
+fn skeleton(run: &Monitored) -> PathBuf {
+    let file = run.scratch.path().join("skeleton.c");
+    ask(&["skeleton", &run.run.to_string_lossy(), "-o", &file.to_string_lossy()]).success();
+    file
+}
+
+/// A program of that source under `mpi`, with every warning an error.
+fn compile(mpi: Mpi, source: &std::path::Path, scratch: &Scratch) -> PathBuf {
+    let program = scratch.path().join(format!("skeleton-{mpi:?}"));
+    let mut compile = Command::new(mpi.compiler());
+    compile.args(["-Wall", "-Werror", "-O1", "-o"]).arg(&program).arg(source);
+    process::run(&mut compile, Duration::from_secs(120)).success();
+    program
+}
+
+/// Calls of a rank by the logical program alone, without polls that found nothing.
+fn calls(run: &Monitored, rank: u32) -> Vec<Value> {
+    let answer = ask(&["logical", &run.run.to_string_lossy(), "--rank", &rank.to_string(), "--json"]);
+    let lines = answer.success().stdout;
+    let calls = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut calls: Vec<Value> = calls.filter(|call| call["note"] != "found nothing").collect();
+    calls.iter_mut().for_each(|call| drop(call.as_object_mut().unwrap().remove("seq")));
+    calls
+}
+
+/// Checks that the skeleton of `job`'s run makes the same calls under both MPIs; returns its text.
+fn repeats(job: &Job, ranks: u32) -> String {
+    let run = monitor(job, EVERYTHING, Form::Run).success();
+    let source = skeleton(&run);
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let program = compile(mpi, &source, &run.scratch);
+        let again = monitor(&Job::new(mpi, ranks, program, &[]), EVERYTHING, Form::Run).success();
+        for rank in 0..ranks {
+            let (own, made) = (calls(&run, rank), calls(&again, rank));
+            let first = own.iter().zip(&made).position(|(own, made)| own != made);
+            assert_eq!(
+                first,
+                None,
+                "{mpi:?}, rank {rank}: {} and {}",
+                own[first.unwrap()],
+                made[first.unwrap()]
+            );
+            assert_eq!(own.len(), made.len(), "{mpi:?}, rank {rank}");
+        }
+    }
+    std::fs::read_to_string(source).unwrap()
+}
+
+#[test]
+fn a_skeleton_makes_the_calls_of_a_stencil_and_a_tree() {
+    let text = repeats(&Job::of(Mpi::OpenMpi, 8, "torus_mixed", &["2", "4", "20"]), 8);
+    assert!(text.contains("i < 20") && text.contains("/* torus_mixed.c:"), "{text}");
+    assert!(text.lines().count() < 150, "{text}");
+}
+
+#[test]
+fn a_skeleton_makes_the_calls_of_communicators_types_and_partial_completion() {
+    let text = repeats(&Job::of(Mpi::Mpich, 6, "patterns", &["2", "3", "12"]), 6);
+    assert!(text.contains("local(comm[") && text.contains("gather("), "{text}");
+}
+
+/// The text with every number replaced.
+fn without_numbers(text: &str) -> String {
+    let mut kept = String::new();
+    for letter in text.chars() {
+        match letter {
+            '0'..='9' if kept.ends_with('#') => {}
+            '0'..='9' => kept.push('#'),
+            _ => kept.push(letter),
+        }
+    }
+    kept
+}
+
+#[test]
+fn skeletons_of_a_stencil_on_few_and_many_ranks_differ_in_constants_only() {
+    let text = |ranks: u32, steps: &str| {
+        let run = monitor(&Job::of(Mpi::OpenMpi, ranks, "stencil2", &[steps]), EVERYTHING, Form::Run);
+        std::fs::read_to_string(skeleton(&run.success())).unwrap()
+    };
+    let (few, many) = (text(16, "3"), text(36, "9"));
+    assert_ne!(few, many);
+    assert_eq!(without_numbers(&few), without_numbers(&many));
+    assert!(many.lines().count() < 150, "{many}");
+}
+
+#[test]
+fn runs_that_no_skeleton_can_repeat_are_refused_with_the_reason() {
+    let refused = |run: &Monitored, reason: &str| {
+        let file = run.scratch.path().join("skeleton.c");
+        let answer = ask(&["skeleton", &run.run.to_string_lossy(), "-o", &file.to_string_lossy()]);
+        assert_eq!(answer.status.code(), Some(4), "{}", answer.stderr);
+        assert!(answer.stderr.contains(reason), "{}", answer.stderr);
+        assert!(!file.exists());
+    };
+    let windows = monitor(&Job::of(Mpi::OpenMpi, 4, "cart_parts", &[]), EVERYTHING, Form::Run).success();
+    refused(&windows, "MPI_Win_create is called, which a skeleton cannot repeat");
+    let gaps = "[trace]\nstructure = \"off\"\ntiming = \"off\"\n";
+    let gaps = monitor(&Job::of(Mpi::OpenMpi, 4, "stencil2", &["3"]), gaps, Form::Run).success();
+    refused(&gaps, "some calls were only counted");
+}
