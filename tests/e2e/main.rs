@@ -20,6 +20,7 @@ mod exec_end;
 mod faults;
 mod figure4;
 mod floor;
+mod follow;
 mod gaps;
 mod governor;
 mod hosts;

@@ -46,7 +46,7 @@ fn check(job: &Job, key: &str, name: fn(&str) -> &str, says: &str) -> Monitored 
     assert_eq!(passed(&off, 0, name), BTreeMap::new(), "{key} off");
     // Kokkos makes regions of its own where it sets memory.
     let config = format!(
-        "[hooks]\n{key} = true\n[trace]\nregions = \"!Kokkos::*\"\n\
+        "[hooks]\n{key}\n[trace]\nregions = \"!Kokkos::*\"\n\
          [agent]\nmax_overhead = 0.9\nmax_structure_overhead = 0.99\n"
     );
     let on = monitor(job, &config, Form::Run).success();
@@ -96,21 +96,21 @@ fn kokkos_regions_and_kernels() {
         // Kokkos 3 knows the older variable alone.
         let job = steps(mpi, example(mpi, "kokkos", "stencil.cc", &flags))
             .with("KOKKOS_PROFILE_LIBRARY", library.canonicalize().expect("it is there"));
-        check(&job, "kokkos", same, "");
+        check(&job, "kokkos = true", same, "");
     }
 }
 
 #[test]
 fn nvtx_ranges() {
     for mpi in MPIS {
-        check(&script(mpi, "nvtx", &python::nvtx()), "nvtx", same, "");
+        check(&script(mpi, "nvtx", &python::nvtx()), "nvtx = true", same, "");
     }
 }
 
 #[test]
 fn itt_tasks() {
     for mpi in MPIS {
-        check(&script(mpi, "itt", &python::ittapi()), "itt", same, "");
+        check(&script(mpi, "itt", &python::ittapi()), "itt = true", same, "");
     }
 }
 
@@ -125,7 +125,7 @@ fn parallel_regions_of_openmp() {
         // Before GCC's own run time, which has no OMPT: the other knows the same calls.
         let flags = ["-fopenmp", "-Wl,--no-as-needed", LIBRARY];
         let job = steps(mpi, example(mpi, "ompt", "stencil.c", &flags));
-        check(&job, "ompt", |name| name.split(' ').next().expect("a word"), "");
+        check(&job, "ompt = true", |name| name.split(' ').next().expect("a word"), "");
         let both = monitor(
             &job.clone().with("OMP_TOOL_LIBRARIES", "/nowhere/tool.so"),
             "[hooks]\nompt = true\n",
@@ -145,7 +145,7 @@ fn perfstubs_timers_and_counters() {
         let program = example(mpi, "perfstubs", "stencil.c", &["-ldl"]);
         let arguments = [library.to_str().expect("a path of ours"), &STEPS.to_string()];
         let job = Job::new(mpi, RANKS, program, &arguments);
-        check(&job, "perfstubs", same, says);
+        check(&job, "perfstubs = true", same, says);
         let config = "[hooks]\nperfstubs = true\n[[metric]]\nname = \"moved\"\nrole = \"guide\"\n\
                       [window]\nmarker = \"region:step\"\n";
         let run = monitor(&job, config, Form::Run).success();
@@ -177,8 +177,32 @@ fn caliper_annotations() {
             let name = format!("caliper-stencil{binding}");
             let program = mpi.compile_as(&name, "../../integrations/caliper/stencil.cc", &flags);
             // Caliper gets as many calls as without ampl: its count is part of what is printed.
-            check(&steps(mpi, program).with("CALIPER_COUNTS", "1"), "caliper", same, "");
+            check(&steps(mpi, program).with("CALIPER_COUNTS", "1"), "caliper = true", same, "");
         }
+    }
+}
+
+/// By the package `ampl`, which needs no hook.
+#[test]
+fn a_python_program_names_its_parts() {
+    let package = ampl_tests::place::home().join("../integrations/python/src");
+    let config = "[window]\nmarker = \"region:step\"\n[[metric]]\nname = \"moved\"\nrole = \"guide\"\n\
+                  [agent]\nmax_overhead = 0.9\nmax_structure_overhead = 0.99\n";
+    for mpi in MPIS {
+        let path = std::env::join_paths([&python::mpi4py(), &package]).expect("paths of ours");
+        let job = python::job(mpi, RANKS, "../../integrations/python/examples/stencil.py", true);
+        let job = job.with("PYTHONPATH", path).with("PYTHONDONTWRITEBYTECODE", "1");
+        let plain = job.plain().success();
+        let run = monitor(&job, config, Form::Exec).success();
+        assert_eq!(run.finished.stdout, plain.stdout, "{mpi:?}");
+        let both: BTreeMap<String, [usize; 2]> =
+            called(&plain.stdout).into_iter().map(|(name, times)| (name, [times; 2])).collect();
+        assert_eq!(both.len(), 4, "{}", plain.stdout);
+        for rank in 0..RANKS {
+            assert_eq!(passed(&run, rank, same), both, "{mpi:?} rank {rank}");
+        }
+        let moved = run.estimate().into_iter().filter(|row| row["metric"] == "moved" && row["window"] == 3);
+        assert_eq!(moved.map(|row| number(&row["mean"])).next(), Some(8.0), "{mpi:?}");
     }
 }
 
@@ -193,14 +217,14 @@ fn symbols_are_there_where_they_are_asked_for() {
             assert_eq!(monitor(&job, "", form).success().finished.stdout, plain.stdout, "{mpi:?}");
         }
         for (key, beginnings) in [
-            ("kokkos", &["kokkosp_"][..]),
-            ("nvtx", &["InitializeInjectionNvtx2"]),
-            ("itt", &["__itt_api_init"]),
-            ("ompt", &["ompt_start_tool"]),
-            ("perfstubs", &["ps_tool_"]),
-            ("caliper", &["cali_", "_ZN4cali"]),
+            ("kokkos = true", &["kokkosp_"][..]),
+            ("nvtx = true", &["InitializeInjectionNvtx2"]),
+            ("itt = true", &["__itt_api_init"]),
+            ("ompt = true", &["ompt_start_tool"]),
+            ("perfstubs = true", &["ps_tool_"]),
+            ("caliper = true", &["cali_", "_ZN4cali"]),
         ] {
-            let run = monitor(&job, &format!("[hooks]\n{key} = true\n"), Form::Run).success();
+            let run = monitor(&job, &format!("[hooks]\n{key}\n"), Form::Run).success();
             for line in run.finished.stdout.lines() {
                 let wanted = beginnings.iter().any(|beginning| line.starts_with(beginning));
                 assert_eq!(line.ends_with(" yes"), wanted, "{key}: {line}");

@@ -10,7 +10,20 @@
         ...
 """
 
+from typing import TYPE_CHECKING, Any
+
 from ._regions import is_traced, metric, region
-from ._run import AmplError, Run, open
+
+if TYPE_CHECKING:
+    from ._run import AmplError, Run, open
 
 __all__ = ["AmplError", "Run", "is_traced", "metric", "open", "region"]
+
+
+def __getattr__(name: str) -> Any:
+    # Programs that name regions need neither Arrow nor pandas.
+    if name in ("AmplError", "Run", "open"):
+        from . import _run
+
+        return getattr(_run, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
