@@ -4,7 +4,7 @@
 //! to the calling thread's state; none waits, and none allocates but a thread's first, or a region's.
 
 mod early;
-pub mod names;
+pub(crate) mod names;
 mod thread;
 
 use std::ffi::{c_char, c_int, c_long};
