@@ -4,7 +4,6 @@ use super::bound::{Bound, Span};
 use super::dag::{Dag, Edge, NodeId};
 use super::fragment::Fault;
 use super::names::{Name, NameId};
-use super::times::Anchor;
 
 /// Call trees of the ranks of a job, as a graph that has equal subtrees once.
 #[derive(Clone, Debug)]
@@ -23,19 +22,6 @@ pub struct RankTree {
     pub rank: u32,
     /// Its node, which holds those of its threads.
     pub node: NodeId,
-    /// Its threads.
-    pub threads: Vec<ThreadTree>,
-}
-
-/// The tree of a thread.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ThreadTree {
-    /// Its number.
-    pub thread: u32,
-    /// Its node.
-    pub node: NodeId,
-    /// Windows of which times are stored, ascending.
-    pub windows: Vec<Anchor>,
 }
 
 /// Sums over nodes. Time that is known, the calls that it covers, and what is estimated from it are kept apart.
@@ -122,43 +108,19 @@ impl Sums {
         *estimate += weight * span.value_ns() as f64 * times as f64;
     }
 
-    /// Adds part of a leaf: time of it, and the call where it counts.
-    pub(super) fn add_part(&mut self, dag: &Dag, node: NodeId, time: Span, counts: bool) {
-        let Some((facts, span)) = dag.leaf(node) else { return };
-        let mut own = Self::default();
-        if counts {
-            own.add_leaf(dag, node, 1);
-        }
-        if let Some(weight) = facts.weight() {
-            let inside = time.value_ns() as f64 * weight;
-            match dag.name(node) {
-                Name::Outside => (own.outside, own.outside_estimate_ns) = (time, inside),
-                _ => (own.inside, own.inside_estimate_ns) = (time, inside),
-            }
-        } else {
-            debug_assert_eq!(span, Span::default());
-        }
-        self.add(&own);
-    }
-
     /// Adds the sums of others.
     pub(super) fn add(&mut self, other: &Self) {
-        self.add_times(other, 1);
-    }
-
-    /// Adds the sums of others, so often.
-    pub(super) fn add_times(&mut self, other: &Self, times: u64) {
-        let add = |sum: &mut u64, own: u64| *sum = sum.saturating_add(own.saturating_mul(times));
+        let add = |sum: &mut u64, own: u64| *sum = sum.saturating_add(own);
         add(&mut self.calls, other.calls);
         add(&mut self.timed_calls, other.timed_calls);
         add(&mut self.missing, other.missing);
         add(&mut self.unsized_calls, other.unsized_calls);
         add(&mut self.sent, other.sent);
         add(&mut self.received, other.received);
-        self.inside += other.inside.times(times);
-        self.outside += other.outside.times(times);
-        self.inside_estimate_ns += other.inside_estimate_ns * times as f64;
-        self.outside_estimate_ns += other.outside_estimate_ns * times as f64;
+        self.inside += other.inside;
+        self.outside += other.outside;
+        self.inside_estimate_ns += other.inside_estimate_ns;
+        self.outside_estimate_ns += other.outside_estimate_ns;
     }
 
     /// Known time, in calls and between them.

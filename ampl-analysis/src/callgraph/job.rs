@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use super::bound::Bound;
 use super::dag::{Dag, Facts, List, NodeId, push};
 use super::fragment::Fault;
-use super::graph::{CallGraph, RankTree, ThreadTree};
+use super::graph::{CallGraph, RankTree};
 use super::names::{Name, Place, Region, RegionName};
 use super::times::{Stored, Times};
 use super::walk::{Call, Token, Walk};
@@ -113,7 +113,7 @@ impl Builder {
         let selection = self.selection.clone();
         let mut times = Stored::new(&rank.times, weights, &selection, &mut self.dag);
         let mut objects = Objects::of(structure, ranks);
-        let mut threads = Vec::new();
+        let mut threads: List = List::default();
         for thread in &structure.threads {
             times.thread(thread.thread);
             let tokens = self.tokens(structure, thread, &mut objects);
@@ -125,17 +125,15 @@ impl Builder {
                 }
             };
             let list = self.with_last_gap(rank, thread, list);
-            let windows = times.thread(u32::MAX);
             let name = self.dag.names_mut().id(Name::Thread(thread.thread));
-            threads.push(ThreadTree { thread: thread.thread, node: self.dag.put(name, &list), windows });
+            threads.push((self.dag.put(name, &list), 1));
         }
         if times.is_damaged {
             self.damaged.push(number);
         }
         let name = self.dag.names_mut().id(Name::Rank);
-        let list: List = threads.iter().map(|thread| (thread.node, 1)).collect();
-        let node = self.dag.put(name, &list);
-        self.ranks.push(RankTree { rank: number, node, threads });
+        let node = self.dag.put(name, &threads);
+        self.ranks.push(RankTree { rank: number, node });
     }
 
     /// The graph.

@@ -38,7 +38,6 @@ mod frames;
 mod graph;
 mod job;
 mod names;
-mod ranges;
 mod rows;
 mod shapes;
 mod times;
@@ -49,12 +48,10 @@ pub use bound::{Bound, Span};
 pub use dag::{Dag, Edge, Facts, NodeId};
 pub use fragment::Fault;
 pub use frames::Around;
-pub use graph::{CallGraph, Metrics, RankTree, Sums, ThreadTree};
+pub use graph::{CallGraph, Metrics, RankTree, Sums};
 pub use job::{BRANCHING, Builder, Options, weights};
 pub use names::{Name, NameId, Names, Place, Region, RegionName};
-pub use ranges::{ByName, EVERY, Ranges};
 pub use rows::{Kind, Report, Row, Times, Without};
-pub use times::Anchor;
 pub use view::{Item, Repeats, Tree, View, What};
 
 #[cfg(test)]

@@ -26,26 +26,11 @@ pub struct Entry {
 pub trait Times {
     /// Number of the next call that has one.
     fn next(&self) -> Option<u64>;
-    /// The time of the call of that number, the next that has one, whose terminal is given; `None` where what is stored
+    /// The time of the next call that has one, whose terminal is given; `None` where what is stored
     /// is damaged.
-    fn take(&mut self, terminal: Terminal, seq: u64) -> Option<Entry>;
+    fn take(&mut self, terminal: Terminal) -> Option<Entry>;
     /// The node of the time before `entry`.
     fn outside(&mut self, dag: &mut Dag, entry: &Entry) -> NodeId;
-}
-
-/// A window of which times are stored, in a thread.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Anchor {
-    /// Number of the window.
-    pub window: u64,
-    /// Number of the first call.
-    pub first_seq: u64,
-    /// Number of the call behind the last.
-    pub end_seq: u64,
-    /// Start, or that of its first call where that is earlier, nanoseconds since T0.
-    pub start_ns: i64,
-    /// Design weight.
-    pub weight: f64,
 }
 
 /// Times of a rank as they are stored.
@@ -61,8 +46,6 @@ pub struct Stored<'a> {
     weights: &'a FxHashMap<u64, f64>,
     selection: &'a Selection,
     thread: u32,
-    /// Windows of the thread so far.
-    anchors: Vec<Anchor>,
     outside: NameId,
     /// Facts of time outside that were used last: weight, number.
     facts: (u64, u32),
@@ -90,7 +73,6 @@ impl<'a> Stored<'a> {
             weights,
             selection,
             thread: 0,
-            anchors: Vec::new(),
             outside: dag.names_mut().id(Name::Outside),
             facts: (0, u32::MAX),
         };
@@ -98,12 +80,9 @@ impl<'a> Stored<'a> {
         stored
     }
 
-    /// Goes to the times of `thread`; returns the windows of the thread before.
-    pub fn thread(&mut self, thread: u32) -> Vec<Anchor> {
+    /// Goes to the times of `thread`.
+    pub fn thread(&mut self, thread: u32) {
         self.thread = thread;
-        let before = std::mem::take(&mut self.anchors);
-        self.anchor();
-        before
     }
 
     /// Goes to the next window with entries.
@@ -117,18 +96,7 @@ impl<'a> Stored<'a> {
             (self.window, self.left, self.seq) = (window, left, window.first_seq);
             self.end_ns = window.start_ns;
             self.weight = self.weights.get(&window.window).copied().unwrap_or(1.0);
-            self.anchor();
         }
-    }
-
-    /// Notes the window where it is one of the thread.
-    fn anchor(&mut self) {
-        let is_due = self.decoder.is_some() && self.left > 0 && self.window.thread == self.thread;
-        if !is_due || self.anchors.last().is_some_and(|last| last.window == self.window.window) {
-            return;
-        }
-        let Window { window, first_seq, start_ns, .. } = self.window;
-        self.anchors.push(Anchor { window, first_seq, end_seq: first_seq, start_ns, weight: self.weight });
     }
 }
 
@@ -137,7 +105,7 @@ impl Times for Stored<'_> {
         (self.decoder.is_some() && self.window.thread == self.thread).then_some(self.seq)
     }
 
-    fn take(&mut self, terminal: Terminal, seq: u64) -> Option<Entry> {
+    fn take(&mut self, terminal: Terminal) -> Option<Entry> {
         let decoder = self.decoder.as_mut()?;
         let Ok(time) = decoder.call(terminal) else {
             (self.decoder, self.is_damaged) = (None, true);
@@ -155,13 +123,6 @@ impl Times for Stored<'_> {
         self.end_ns = self.end_ns.max(end_ns);
         self.left -= 1;
         self.seq = self.seq.saturating_add(calls);
-        if let Some(anchor) = self.anchors.last_mut() {
-            if anchor.end_seq == anchor.first_seq {
-                // Its first call may have begun before it.
-                anchor.start_ns = anchor.start_ns.min(time.start_ns);
-            }
-            anchor.end_seq = seq.saturating_add(calls);
-        }
         self.advance();
         Some(entry)
     }

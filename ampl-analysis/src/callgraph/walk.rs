@@ -267,7 +267,7 @@ impl<'a, 't, T: Times> Walk<'a, 't, T> {
             let mut taken = left.min(free);
             if free == 0 {
                 let number = Terminal { number: terminal, like: call.like, folds: call.folds };
-                let entry = self.times.take(number, self.seq);
+                let entry = self.times.take(number);
                 taken = entry.as_ref().map_or(1, |entry| entry.calls.clamp(1, left));
                 self.counts.allow(WORK_PER_TIME);
                 match entry {
@@ -291,7 +291,7 @@ impl<'a, 't, T: Times> Walk<'a, 't, T> {
             let taken = left.min(free.max(1));
             if free == 0 {
                 self.counts.allow(WORK_PER_TIME);
-                let entry = self.times.take(Terminal { number: terminal, like, folds: false }, self.seq);
+                let entry = self.times.take(Terminal { number: terminal, like, folds: false });
                 if let Some(entry) = entry.filter(|entry| entry.before_ns > 0) {
                     let node = self.times.outside(self.dag, &entry);
                     own.push(node, 1);

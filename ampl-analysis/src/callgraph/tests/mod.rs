@@ -1,7 +1,6 @@
 //! Graphs against naive trees of the decoded calls.
 
 mod naive;
-mod ranges;
 mod regions;
 mod threads;
 mod views;

@@ -18,7 +18,7 @@ impl Times for Untimed {
     fn next(&self) -> Option<u64> {
         None
     }
-    fn take(&mut self, _: Terminal, _: u64) -> Option<Entry> {
+    fn take(&mut self, _: Terminal) -> Option<Entry> {
         None
     }
     fn outside(&mut self, _: &mut Dag, _: &Entry) -> u32 {
@@ -45,7 +45,7 @@ fn tree(grammar: &Grammar) -> Result<CallGraph, Fault> {
     let list = Walk::new(&mut dag, grammar, &tokens, &mut Untimed)?.whole()?.finish(&mut dag);
     let name = dag.names_mut().id(Name::Rank);
     let node = dag.put(name, &list);
-    let rank = RankTree { rank: 0, node, threads: Vec::new() };
+    let rank = RankTree { rank: 0, node };
     Ok(CallGraph::new(dag, Bound::default(), vec![rank], Vec::new(), Vec::new()))
 }
 
