@@ -47,20 +47,20 @@ pub struct Rank<'a> {
     pub trace: RankTrace,
     /// Signatures and grammar of each thread.
     pub structure: RankStructure,
-    comms: &'a Communicators,
+    run: &'a Run,
 }
 
 impl Rank<'_> {
     /// Iterator over the calls, thread by thread in program order, with constant memory. Communicators have the names
     /// that all ranks agree on.
     pub fn calls(&self) -> Calls<'_> {
-        Calls::naming(&self.structure, &self.trace, self.comms)
+        Calls::naming(&self.structure, &self.trace, self.run.communicators())
     }
 
     /// As [`calls`](Self::calls), with what stands between them: gaps, which are calls that were counted and not
     /// recorded, and entries and exits of regions. [`Symbols::region`] names regions.
     pub fn events(&self) -> Events<'_> {
-        Events::naming(&self.structure, &self.trace, self.comms)
+        Events::naming(&self.structure, &self.trace, self.run.communicators())
     }
 }
 
@@ -110,7 +110,7 @@ impl Run {
         let index = self.index.as_ref().and_then(|index| index.rank(rank));
         let trace = self.rank_trace_with(rank, index.is_none())?;
         let structure = self.structure().rank(rank).unwrap_or_default();
-        Some((Rank { trace, structure, comms: self.communicators() }, index))
+        Some((Rank { trace, structure, run: self }, index))
     }
 
     fn of(source: Source) -> Self {
@@ -213,7 +213,7 @@ impl Run {
     pub fn rank(&self, rank: u32) -> Option<Rank<'_>> {
         let trace = self.rank_trace(rank)?;
         let structure = self.structure().rank(rank).unwrap_or_default();
-        Some(Rank { trace, structure, comms: self.communicators() })
+        Some(Rank { trace, structure, run: self })
     }
 
     /// The communicators that the program made; computed once.
