@@ -16,6 +16,7 @@ mod keys;
 pub mod matrix;
 mod part;
 mod positions;
+mod regions;
 mod stored;
 pub mod summary;
 #[cfg(test)]

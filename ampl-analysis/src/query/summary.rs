@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ampl_core::mpi::{FUNCTIONS, Traffic};
 use ampl_reader::Run;
 use ampl_reader::selection::Selection;
+use ampl_reader::sites::Symbols;
 use ampl_trace::totals::SEVERAL;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -13,6 +14,7 @@ use super::bytes::bytes;
 use super::estimated::{Sample, Total};
 use super::keys::Keys;
 use super::part::{Extent, Facts, absent, read};
+use super::regions::{Visits, regions};
 use super::stored::Stored;
 
 /// Data that times rest on.
@@ -32,13 +34,13 @@ pub struct Row {
     pub function: Option<&'static str>,
     /// Call site; none where sites were not told apart.
     pub site: Option<String>,
-    /// Region of the program that the calls are in; none without regions.
+    /// The region, in the row of a region: of its visits, without function and site.
     pub region: Option<String>,
     /// Number of calls.
     pub calls: Option<u64>,
     /// Time in them, nanoseconds, as far as it lies in the part.
     pub inclusive_ns: Option<f64>,
-    /// The same without calls of the program inside of them.
+    /// The same without the calls and regions in them.
     pub exclusive_ns: Option<f64>,
     /// Bytes that they sent, or received where they sent none.
     pub bytes: Option<u64>,
@@ -57,8 +59,10 @@ pub struct Row {
 /// The rows of a part, most time first, then most calls.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The rows.
+    /// The rows of functions.
     pub rows: Vec<Row>,
+    /// The rows of regions: calls are visits.
+    pub regions: Vec<Row>,
     /// Extent to which the part is known.
     pub extent: Extent,
     /// Confidence of intervals.
@@ -175,7 +179,8 @@ pub fn summary(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) ->
         order.then_with(|| (a.function, &a.site).cmp(&(b.function, &b.site)))
     });
     let is_estimated = !from_census && !sample.is_whole();
-    Summary { rows, extent, confidence: sample.confidence(), is_estimated, from_census }
+    let regions = region_rows(run, selection);
+    Summary { rows, regions, extent, confidence: sample.confidence(), is_estimated, from_census }
 }
 
 /// Adds the calls that every process has counted by function and that have no site: they were not recorded, or are of
@@ -219,6 +224,38 @@ fn add_unplaced(rows: &mut Vec<Row>, run: &Run, selection: &Selection) {
             }),
         }
     }
+}
+
+/// A row for each region of the part. A visit without times leaves its region's time unknown.
+fn region_rows(run: &Run, selection: &Selection) -> Vec<Row> {
+    let settings = run.ranks().into_iter().find_map(|rank| Stored::of(run, rank)?.settings());
+    let error = settings.map_or(0.0, |settings| settings.error);
+    let row = |(name, own): (std::sync::Arc<str>, Visits)| {
+        let inclusive_ns = (own.untimed == 0).then_some(own.inclusive_ns as f64);
+        let is_whole = own.untimed == 0 && own.partly_timed == 0;
+        let are_counted = own.untimed == 0 || !selection.cuts_time();
+        Row {
+            function: None,
+            site: None,
+            region: Some(name.to_string()),
+            calls: are_counted.then_some(own.visits),
+            inclusive_ns,
+            exclusive_ns: is_whole.then_some(own.exclusive_ns as f64),
+            bytes: None,
+            half_width: inclusive_ns.map(|_| 0.0),
+            basis: inclusive_ns.map(|_| Basis::Trace),
+            calls_half_width: are_counted.then_some(0.0),
+            known_calls: own.visits,
+            error_ns: inclusive_ns.map_or(0.0, |ns| error * ns),
+        }
+    };
+    let mut rows: Vec<Row> = regions(run, selection, &mut Symbols::default()).into_iter().map(row).collect();
+    rows.retain(|row| row.calls != Some(0) || row.inclusive_ns.is_some_and(|ns| ns > 0.0));
+    rows.sort_by(|a, b| {
+        let time = |row: &Row| row.inclusive_ns.unwrap_or(0.0);
+        time(b).total_cmp(&time(a)).then_with(|| a.region.cmp(&b.region))
+    });
+    rows
 }
 
 /// Calls and times over the whole run, by key.

@@ -26,7 +26,7 @@ pub fn summary_of(named: &RunArg, part: &Part) -> anyhow::Result<ExitCode> {
     drop(progress);
     part.notice(&found.extent, &run, named)?;
     match part.json {
-        true => output::json(&found.rows)?,
+        true => output::json(&found.rows.iter().chain(&found.regions).collect::<Vec<_>>())?,
         false => {
             let text = text(&found, width(environment::columns()));
             output::print(|out| out.write_all(text.as_bytes()))?;

@@ -13,7 +13,7 @@ const NUMBERS: usize = 66;
 pub fn text(summary: &Summary, width: usize) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", basis(summary));
-    if summary.rows.is_empty() {
+    if summary.rows.is_empty() && summary.regions.is_empty() {
         out.push_str("no call belongs to this part\n");
         return out;
     }
@@ -35,7 +35,33 @@ pub fn text(summary: &Summary, width: usize) -> String {
     if all > 0.0 {
         let _ = writeln!(out, "\nshare: of the time in these rows, {}", duration(all));
     }
+    regions(&mut out, &summary.regions, name);
     out
+}
+
+/// Adds the regions, with what of their time is in neither a region nor a call of MPI in them.
+fn regions(out: &mut String, regions: &[Row], name: usize) {
+    if regions.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "\n{:<name$}{:>14}{:>18}{:>18}{:>16}",
+        "region", "visits", "time", "without inner", "each"
+    );
+    for row in regions {
+        let title = fit(row.region.as_deref().unwrap_or_default(), name - 1);
+        let visits = row.calls.map_or_else(|| "not known".into(), count);
+        let known = |ns: Option<f64>| ns.map_or_else(|| "not known".into(), duration);
+        let each = row.inclusive_ns.zip(row.calls).filter(|(_, visits)| *visits > 0);
+        let each = each.map_or_else(String::new, |(ns, visits)| duration(ns / visits as f64));
+        let (time, own) = (known(row.inclusive_ns), known(row.exclusive_ns));
+        let _ = writeln!(
+            out,
+            "{}",
+            format!("{title:<name$}{visits:>14}{time:>18}{own:>18}{each:>16}").trim_end()
+        );
+    }
 }
 
 /// Data that times and calls rest on.
@@ -115,7 +141,7 @@ mod tests {
 
     fn of(rows: Vec<Row>) -> Summary {
         let extent = Extent { ranks: 2, windows: 8, timed: 3, ..Extent::default() };
-        Summary { rows, extent, confidence: 0.9, is_estimated: true, from_census: false }
+        Summary { rows, regions: Vec::new(), extent, confidence: 0.9, is_estimated: true, from_census: false }
     }
 
     #[test]
@@ -156,5 +182,25 @@ mod tests {
         assert!(text.starts_with("Calls of 2 ranks; no times are stored of 8 rank-windows\n"), "{text}");
         assert!(!text.contains("share:"), "{text}");
         assert!(super::text(&of(Vec::new()), 100).contains("no call belongs"));
+    }
+
+    #[test]
+    fn regions_have_lines_of_their_own() {
+        let mut summary = of(vec![row(Some(4), 4, Some(2e6), Some(0.0))]);
+        let named =
+            |name: &str, row: Row| Row { function: None, site: None, region: Some(name.into()), ..row };
+        let step = Row { exclusive_ns: Some(1e6), ..row(Some(4), 4, Some(8e6), Some(0.0)) };
+        summary.regions = vec![named("step", step), named("solve", row(Some(9), 9, None, None))];
+        let text = text(&summary, 100);
+        let words = |name: &str| -> Vec<&str> {
+            let line = text.lines().find(|line| line.starts_with(name));
+            line.unwrap_or_else(|| panic!("{text}")).split_whitespace().collect()
+        };
+        assert_eq!(words("step "), ["step", "4", "8", "ms", "1", "ms", "2", "ms"]);
+        assert_eq!(words("solve "), ["solve", "9", "not", "known", "not", "known"]);
+        assert!(
+            text.contains("share: of the time in these rows, 2 ms"),
+            "regions are not among them: {text}"
+        );
     }
 }
