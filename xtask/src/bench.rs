@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: the benchmarks, each under a line with the source of its numbers.
 
 mod overhead;
+mod query;
 mod setting;
 mod size;
 mod spikes;
@@ -24,7 +25,9 @@ pub fn run(words: &[&str]) -> Result<()> {
     };
     let mut known = benches()?;
     // Not of one crate: they need the whole installation.
-    known.extend(["overhead", "size", "spikes", "steps"].map(|name| ("xtask".to_owned(), name.to_owned())));
+    known.extend(
+        ["overhead", "query", "size", "spikes", "steps"].map(|name| ("xtask".to_owned(), name.to_owned())),
+    );
     let listed = || known.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(", ");
     let chosen: Vec<&(String, String)> = match names {
         [] => known.iter().collect(),
@@ -39,6 +42,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         if package == "xtask" {
             match name.as_str() {
                 "overhead" => overhead::run(arguments)?,
+                "query" => query::run(arguments)?,
                 "size" => size::run(arguments)?,
                 "spikes" => spikes::run(arguments)?,
                 _ => steps::run(arguments)?,
