@@ -14,6 +14,7 @@ if (timeline) {
 const isCompute = name => name.startsWith("compute");
 function functionColour(number) {
   if (isCompute(timeline.functions[number])) return colour("compute");
+  if (timeline.functions[number] === "other functions") return colour("soft");
   const calls = timeline.functions.map((name, index) => index).filter(index => index !== timeline.unsampled && !isCompute(timeline.functions[index]));
   const place = calls.indexOf(number);
   return place === 0 ? colour("mpi") : paint(place - 1);

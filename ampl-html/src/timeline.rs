@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ampl_analysis::query::timeline::{Share, UNSAMPLED, timeline};
+use ampl_analysis::query::timeline::{COMPUTE, COMPUTE_OR_UNTIMED, Share, UNSAMPLED, timeline};
 use ampl_core::units::RankSet;
 use ampl_reader::Run;
 use ampl_reader::selection::Selection;
@@ -15,8 +15,10 @@ const RANKS: usize = 64;
 /// Most pixels of all ranks together, and of one.
 const PIXELS: usize = 160_000;
 const WIDTH: usize = 4000;
-/// Most functions of a pixel, those of most time.
-const FUNCTIONS: usize = 15;
+/// Most functions that have a name and a colour, those of most time.
+const FUNCTIONS: usize = 8;
+/// Name of the others together.
+const OTHERS: &str = "other functions";
 /// The number of a whole pixel.
 const WHOLE: f64 = 255.0;
 
@@ -56,20 +58,21 @@ impl Timeline {
         for share in found.rows.iter().flat_map(|row| row.shares.iter().flatten()) {
             *times.entry(share.function).or_default() += share.share;
         }
-        // Most time first: colours that are easy to tell apart go to what matters.
-        let mut functions: Vec<&'static str> = times.keys().copied().collect();
-        functions.sort_by(|a, b| times[b].total_cmp(&times[a]));
-        functions.truncate(usize::from(u8::MAX));
+        let functions = named(&times);
         let number = |name: &str| functions.iter().position(|of| *of == name);
         let mut packed = Packed::default();
         for pixel in found.rows.iter().flat_map(|row| &row.shares) {
-            let shares: Vec<&Share> =
-                pixel.iter().filter(|of| (of.share * WHOLE).round() >= 1.0).take(FUNCTIONS).collect();
-            let shares: Vec<(usize, f64)> =
-                shares.into_iter().filter_map(|of| Some((number(of.function)?, of.share))).collect();
+            let mut shares: BTreeMap<usize, f64> = BTreeMap::new();
+            for Share { function, share } in pixel {
+                if let Some(number) = number(function).or_else(|| number(OTHERS)) {
+                    *shares.entry(number).or_default() += share;
+                }
+            }
+            let whole = |share: f64| (share * WHOLE).round().min(WHOLE) as u8;
+            shares.retain(|_, share| whole(*share) > 0);
             let mut bytes = vec![shares.len() as u8];
             for (number, share) in shares {
-                bytes.extend([number as u8, (share * WHOLE).round().min(WHOLE) as u8]);
+                bytes.extend([number as u8, whole(share)]);
             }
             packed.push(bytes);
         }
@@ -83,6 +86,25 @@ impl Timeline {
             shares: STANDARD.encode(packed.finish()),
         })
     }
+}
+
+/// Names of what time is spent in, most time first; functions beyond the first few are one.
+fn named(times: &BTreeMap<&'static str, f64>) -> Vec<&'static str> {
+    let mut all: Vec<&'static str> = times.keys().copied().collect();
+    all.sort_by(|a, b| times[b].total_cmp(&times[a]));
+    let is_call = |name: &str| ![COMPUTE, COMPUTE_OR_UNTIMED, UNSAMPLED].contains(&name);
+    let mut calls = 0;
+    let mut names: Vec<&'static str> = Vec::new();
+    for name in &all {
+        calls += usize::from(is_call(name));
+        if !is_call(name) || calls <= FUNCTIONS {
+            names.push(name);
+        }
+    }
+    if calls > FUNCTIONS {
+        names.push(OTHERS);
+    }
+    names
 }
 
 /// Pixels, with equal ones in a row stored once.
@@ -168,6 +190,18 @@ mod tests {
         assert_eq!((found.ranks.len(), found.more), (RANKS, 150 - RANKS));
         assert!(found.ranks[0] == 0 && found.ranks.is_sorted() && found.ranks[RANKS - 1] > 140);
         assert!(Timeline::of(&Run::from(Trace::default())).is_none());
+    }
+
+    #[test]
+    fn few_functions_have_names() {
+        let calls = ["MPI_A", "MPI_B", "MPI_C", "MPI_D", "MPI_E", "MPI_F", "MPI_G", "MPI_H", "MPI_I"];
+        let mut times: BTreeMap<&'static str, f64> = calls.iter().map(|&name| (name, 1.0)).collect();
+        times.extend([(COMPUTE, 0.5), (UNSAMPLED, 9.0), ("MPI_I", 2.0), ("MPI_B", 0.1)]);
+        let found = named(&times);
+        assert_eq!((found[0], found[1], found.len()), (UNSAMPLED, "MPI_I", FUNCTIONS + 3));
+        assert!(!found.contains(&"MPI_B") && found.contains(&COMPUTE) && found.ends_with(&[OTHERS]));
+        times.remove("MPI_B");
+        assert!(!named(&times).contains(&OTHERS));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ampl_core::mpi::Function;
-use ampl_core::units::{Rank, RankSet};
-use ampl_reader::Communicators;
+use ampl_core::units::RankSet;
+use ampl_reader::{Communicator, Communicators};
 
 use crate::in_call::{Named, Role, Row, Where};
 use crate::matching::is_collective;
@@ -42,84 +42,133 @@ pub struct Waiting {
 impl Waiting {
     /// Waits of ranks that are in `rows`; the job has `ranks`.
     pub fn of(rows: &[Row], comms: &Communicators, ranks: u32) -> Self {
-        let mut of_rank: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        for (number, row) in rows.iter().enumerate() {
-            row.members.iter().for_each(|rank| of_rank.entry(rank.0).or_default().push(number));
-        }
-        // A thread that is not in a call may still do what others wait for.
-        let waits =
-            |rank: u32| of_rank.get(&rank).is_some_and(|all| all.iter().all(|&row| is_waiting(&rows[row])));
-        let waiting: RankSet = of_rank.keys().copied().filter(|&rank| waits(rank)).collect();
-        let targets: Vec<Option<RankSet>> = rows.iter().map(|row| targets(row, rows, comms, ranks)).collect();
-        // Rows as nodes: ranks of one row wait for the same ranks.
-        let next = |row: usize| {
-            let of = targets[row].iter().flat_map(RankSet::iter).filter(|rank| waiting.contains(*rank));
-            of.flat_map(|rank| of_rank[&rank.0].iter().copied()).collect::<BTreeSet<usize>>()
-        };
-        let edges: Vec<BTreeSet<usize>> = (0..rows.len()).map(next).collect();
-        let mut awaited: BTreeMap<Option<usize>, (BTreeSet<u32>, BTreeSet<u32>)> = BTreeMap::new();
-        let (mut circle, mut open) = (Vec::new(), Vec::new());
-        for (number, row) in rows.iter().enumerate() {
-            let members: Vec<u32> =
-                row.members.iter().filter(|rank| waiting.contains(*rank)).map(|rank| rank.0).collect();
-            if members.is_empty() {
-                continue;
-            }
-            let reached = reached(number, &edges);
-            let mut has_end = false;
-            for &row in &reached {
-                let Some(targets) = &targets[row] else {
-                    has_end = true;
-                    // Nothing more is known of the way from there.
-                    if row != number {
-                        let (ranks, by) = awaited.entry(Some(row)).or_default();
-                        ranks.extend(rows[row].members.iter().map(|rank| rank.0));
-                        by.extend(&members);
-                    }
-                    continue;
-                };
-                for target in targets.iter().filter(|rank| !waiting.contains(*rank)) {
-                    has_end = true;
-                    let place = of_rank.get(&target.0).and_then(|rows| rows.first().copied());
-                    let (ranks, by) = awaited.entry(place).or_default();
-                    ranks.insert(target.0);
-                    by.extend(&members);
+        let known = Known::new(rows, comms, ranks);
+        let mut ends: BTreeMap<Option<usize>, End> = BTreeMap::new();
+        let mut waited_by: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); rows.len()];
+        for (number, targets) in known.waiting_rows() {
+            for target in targets.iter().flat_map(RankSet::iter) {
+                let places = known.places.get(&target.0).map_or(&[][..], Vec::as_slice);
+                if known.waiting.contains(target) {
+                    places.iter().for_each(|&place| _ = waited_by[place].insert(number));
+                } else {
+                    let end = ends.entry(places.first().copied()).or_default();
+                    end.ranks.insert(target.0);
+                    end.from.insert(number);
                 }
             }
-            if targets[number].is_none() {
-                open.extend(&members);
-            } else if !has_end {
-                circle.extend(&members);
+        }
+        let mut open: BTreeSet<u32> = BTreeSet::new();
+        let mut has_end: BTreeSet<usize> = BTreeSet::new();
+        for (number, targets) in known.waiting_rows() {
+            if targets.is_some() {
+                continue;
+            }
+            // Nothing more is known of the way from there.
+            has_end.insert(number);
+            open.extend(known.members(number));
+            let from: BTreeSet<usize> =
+                waited_by[number].iter().copied().filter(|&row| row != number).collect();
+            if !from.is_empty() {
+                let end = ends.entry(Some(number)).or_default();
+                end.ranks.extend(known.members(number));
+                end.from.extend(from);
             }
         }
-        let mut awaited: Vec<Awaited> = awaited
-            .into_iter()
-            .map(|(row, (ranks, by))| Awaited {
-                ranks: RankSet::from_iter(ranks),
-                row,
-                by: RankSet::from_iter(by),
-            })
-            .collect();
+        let mut awaited = Vec::new();
+        for (row, end) in ends {
+            let reached = reached(end.from, &waited_by);
+            has_end.extend(&reached);
+            let by = reached.iter().filter(|&&by| Some(by) != row).flat_map(|&row| known.members(row));
+            let by = RankSet::from_iter(by.collect::<BTreeSet<u32>>());
+            awaited.push(Awaited { ranks: RankSet::from_iter(end.ranks), row, by });
+        }
+        let circle = known.waiting_rows().filter(|(number, _)| !has_end.contains(number));
+        let circle: BTreeSet<u32> = circle.flat_map(|(number, _)| known.members(number)).collect();
         awaited.sort_by_key(|one| (std::cmp::Reverse(one.by.len()), one.row.is_none(), one.row));
-        Self { ranks: waiting, awaited, circle: RankSet::from_iter(circle), open: RankSet::from_iter(open) }
+        Self {
+            awaited,
+            circle: RankSet::from_iter(circle),
+            open: RankSet::from_iter(open),
+            ranks: known.waiting,
+        }
     }
+}
+
+/// A place where ways of waiting end.
+#[derive(Default)]
+struct End {
+    ranks: BTreeSet<u32>,
+    /// Rows that wait for it directly.
+    from: BTreeSet<usize>,
+}
+
+/// Rows from which a way leads to one of `from`, these among them.
+fn reached(from: BTreeSet<usize>, waited_by: &[BTreeSet<usize>]) -> BTreeSet<usize> {
+    let (mut left, mut found): (Vec<usize>, _) = (from.iter().copied().collect(), from);
+    while let Some(row) = left.pop() {
+        left.extend(waited_by[row].iter().copied().filter(|&next| found.insert(next)));
+    }
+    found
+}
+
+/// Rows with what they wait for.
+struct Known<'a> {
+    rows: &'a [Row],
+    /// Rows of each rank: it has one for each thread.
+    places: BTreeMap<u32, Vec<usize>>,
+    waiting: RankSet,
+    /// Ranks that each row waits for; `None` where that is not known.
+    targets: Vec<Option<RankSet>>,
+}
+
+impl<'a> Known<'a> {
+    fn new(rows: &'a [Row], comms: &Communicators, ranks: u32) -> Self {
+        let mut places: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        let mut together: BTreeMap<Gathering<'_>, BTreeSet<u32>> = BTreeMap::new();
+        for (number, row) in rows.iter().enumerate() {
+            row.members.iter().for_each(|rank| places.entry(rank.0).or_default().push(number));
+            together.entry(gathering(row)).or_default().extend(row.members.iter().map(|rank| rank.0));
+        }
+        // A thread that is not in a call may still do what others wait for.
+        let waits = |of: &Vec<usize>| of.iter().all(|&row| is_waiting(&rows[row]));
+        let waiting = places.iter().filter(|(_, of)| waits(of)).map(|(&rank, _)| rank).collect();
+        let agreed = comms.iter().filter(|comm| comm.is_agreed());
+        let named = agreed.map(|comm| (comm.name.to_string(), comm)).collect();
+        let targets = rows.iter().map(|row| targets(row, &together, &named, ranks)).collect();
+        Self { rows, places, waiting, targets }
+    }
+
+    /// Rows of ranks that wait, with their targets.
+    fn waiting_rows(&self) -> impl Iterator<Item = (usize, &Option<RankSet>)> {
+        let waits = move |number: &usize| self.members(*number).next().is_some();
+        (0..self.rows.len()).filter(waits).map(move |number| (number, &self.targets[number]))
+    }
+
+    /// Ranks of a row that wait.
+    fn members(&self, row: usize) -> impl Iterator<Item = u32> {
+        let all = self.rows[row].members.iter();
+        all.filter(move |rank| self.waiting.contains(*rank)).map(|rank| rank.0)
+    }
+}
+
+/// A function and a communicator: ranks in one collective.
+type Gathering<'a> = (Option<&'a str>, Option<&'a str>);
+
+fn gathering(row: &Row) -> Gathering<'_> {
+    (row.place.function.as_deref(), row.place.comm.as_deref())
 }
 
 fn is_waiting(row: &Row) -> bool {
     row.place.function.is_some() && !row.at_most && row.for_ns >= WAITS_NS
 }
 
-/// The rows that `from` reaches, itself among them.
-fn reached(from: usize, edges: &[BTreeSet<usize>]) -> BTreeSet<usize> {
-    let (mut found, mut left) = (BTreeSet::from([from]), vec![from]);
-    while let Some(row) = left.pop() {
-        left.extend(edges[row].iter().copied().filter(|&next| found.insert(next)));
-    }
-    found
-}
-
 /// Ranks that the ranks of `row` wait for; `None` where that is not known.
-fn targets(row: &Row, rows: &[Row], comms: &Communicators, ranks: u32) -> Option<RankSet> {
+fn targets(
+    row: &Row,
+    together: &BTreeMap<Gathering<'_>, BTreeSet<u32>>,
+    named: &BTreeMap<String, &Communicator>,
+    ranks: u32,
+) -> Option<RankSet> {
     let place = &row.place;
     let name = place.request_of.as_ref().or(place.function.as_ref())?;
     let rank = |named: &Option<Named>| match named {
@@ -131,18 +180,14 @@ fn targets(row: &Row, rows: &[Row], comms: &Communicators, ranks: u32) -> Option
         if place.request_of.is_some() {
             return None;
         }
-        let members = members(place, row, comms, ranks)?;
-        let here =
-            |other: &&Row| (&other.place.function, &other.place.comm) == (&place.function, &place.comm);
-        let there: RankSet =
-            rows.iter().filter(here).flat_map(|row| row.members.iter().map(|rank| rank.0)).collect();
+        let members = members(place, row, named, ranks)?;
+        let there = together.get(&gathering(row))?;
         let root = rank(&place.peer).filter(|_| place.role == Some(Role::Root));
-        if let Some(root) =
-            root.filter(|&root| !there.contains(Rank(root)) && FROM_ROOT.contains(&name.as_str()))
-        {
-            return Some(RankSet::from_iter([root]));
-        }
-        return Some(members.iter().map(|rank| rank.0).filter(|&rank| !there.contains(Rank(rank))).collect());
+        let late = root.filter(|root| !there.contains(root) && FROM_ROOT.contains(&name.as_str()));
+        return Some(match late {
+            Some(root) => RankSet::from_iter([root]),
+            None => members.iter().map(|rank| rank.0).filter(|rank| !there.contains(rank)).collect(),
+        });
     }
     let peers: Vec<u32> = [rank(&place.peer), rank(&place.dest)].into_iter().flatten().collect();
     // A rank that waits for any sender, or for one of several requests, may wait for anybody.
@@ -151,12 +196,12 @@ fn targets(row: &Row, rows: &[Row], comms: &Communicators, ranks: u32) -> Option
 }
 
 /// Ranks of the call's communicator.
-fn members(place: &Where, row: &Row, comms: &Communicators, ranks: u32) -> Option<RankSet> {
+fn members(place: &Where, row: &Row, named: &BTreeMap<String, &Communicator>, ranks: u32) -> Option<RankSet> {
     match place.comm.as_deref()? {
         "world" => Some(RankSet::range(0, ranks.checked_sub(1)?)),
         "self" => Some(row.members.clone()),
         name => {
-            let comm = comms.iter().find(|comm| comm.is_agreed() && comm.name.to_string() == name)?;
+            let comm = named.get(name)?;
             let groups = [Some(comm.ranks.as_ref()?), comm.remote.as_ref()];
             Some(groups.into_iter().flatten().flat_map(|group| group.iter()).collect())
         }
@@ -165,6 +210,9 @@ fn members(place: &Where, row: &Row, comms: &Communicators, ranks: u32) -> Optio
 
 #[cfg(test)]
 mod tests {
+    use ampl_core::units::Rank;
+    use proptest::prelude::*;
+
     use super::*;
 
     const S: i64 = 1_000_000_000;
@@ -274,5 +322,76 @@ mod tests {
         inside.place.comm = Some("comm:1".into());
         let found = waits(&[inside, row("2", None, None, 9)], 3);
         assert_eq!((found.open, found.awaited.len()), (set("0-1"), 0));
+    }
+
+    /// The ranks that each rank reaches by direct waits, one after the other; `None` among them where it is not known.
+    fn naive(rows: &[Row], ranks: u32) -> Vec<BTreeSet<Option<u32>>> {
+        let known = Known::new(rows, &Communicators::default(), ranks);
+        let direct = |rank: u32| -> BTreeSet<Option<u32>> {
+            let of = known.places.get(&rank).into_iter().flatten();
+            let of = of.filter(|_| known.waiting.contains(Rank(rank)));
+            of.flat_map(|&row| match &known.targets[row] {
+                Some(targets) => targets.iter().map(|rank| Some(rank.0)).collect::<Vec<_>>(),
+                None => vec![None],
+            })
+            .collect()
+        };
+        let mut reach: Vec<BTreeSet<Option<u32>>> = (0..ranks).map(direct).collect();
+        loop {
+            let longer = |of: &BTreeSet<Option<u32>>| -> BTreeSet<Option<u32>> {
+                let next = of.iter().flatten().flat_map(|&rank| reach[rank as usize].iter().copied());
+                of.iter().copied().chain(next).collect()
+            };
+            let next: Vec<_> = reach.iter().map(longer).collect();
+            if next == reach {
+                return reach;
+            }
+            reach = next;
+        }
+    }
+
+    proptest! {
+        /// Rows and ways through them give what single ranks and all their ways give.
+        #[test]
+        fn rows_say_what_ranks_would(
+            of in prop::collection::vec((0usize..7, 0u32..9, prop::bool::ANY), 2..9)
+        ) {
+            let ranks = of.len() as u32;
+            let place = |(rank, &(kind, peer, long)): (u32, &(usize, u32, bool))| {
+                let peer = (peer % ranks).into();
+                let (function, peer) = match kind {
+                    0 => (None, None),
+                    1 => (Some("MPI_Barrier"), None),
+                    2 => (Some("MPI_Bcast"), from(0)),
+                    3 => (Some("MPI_Recv"), Some(Named::Constant("MPI_ANY_SOURCE".into()))),
+                    _ => (Some("MPI_Recv"), from(peer)),
+                };
+                row(&rank.to_string(), function, peer, if long || kind == 1 { 5 } else { 0 })
+            };
+            let mut rows: Vec<Row> = Vec::new();
+            for one in (0..).zip(&of).map(place) {
+                // As they are found: ranks in one place are one row.
+                match rows.iter_mut().find(|row| (&row.place, row.for_ns) == (&one.place, one.for_ns)) {
+                    Some(row) => {
+                        row.members = row.members.iter().chain(one.members.iter()).map(|rank| rank.0).collect();
+                    }
+                    None => rows.push(one),
+                }
+            }
+            let (found, reach) = (waits(&rows, ranks), naive(&rows, ranks));
+            let is_free = |rank: &u32| !found.ranks.contains(Rank(*rank));
+            for rank in (0..ranks).filter(|rank| !is_free(rank)) {
+                let own = &reach[rank as usize];
+                for other in (0..ranks).filter(is_free) {
+                    let says = found.awaited.iter().any(|one| {
+                        one.ranks.contains(Rank(other)) && one.by.contains(Rank(rank))
+                    });
+                    // Ranks in one place stand for each other.
+                    prop_assert!(!own.contains(&Some(other)) || says, "{} waits for {}: {:?}", rank, other, found);
+                }
+                let ends = own.iter().any(|end| end.is_none_or(|rank| is_free(&rank)));
+                prop_assert!(ends != found.circle.contains(Rank(rank)), "{}: {:?} {:?}", rank, own, found);
+            }
+        }
     }
 }
