@@ -3,7 +3,7 @@
 //! A question is a module with a function that takes the [`RunArg`], the [`Part`] and options of its own.
 
 pub mod callgraph;
-mod index;
+pub mod index;
 pub mod matrix;
 pub mod part;
 pub mod sites;

@@ -7,7 +7,7 @@ use ampl_reader::Run;
 use ampl_reader::selection::Selection;
 use ampl_report::query::extent::lacks;
 
-use super::index::{self, Index};
+use super::index::{Index, prepare};
 use crate::failure::{DAMAGED, Failure, NOT_FOUND, USAGE};
 use crate::rundir::{self, RunArg};
 use crate::selection;
@@ -54,7 +54,7 @@ impl Part {
     /// part of the time.
     pub fn index(&self, run: &mut Run, named: &RunArg, selection: &Selection, always: bool) {
         if always || selection.cuts_time() || self.index == Index::Build {
-            index::prepare(run, named, self.index);
+            prepare(run, named, self.index);
         }
     }
 

@@ -36,7 +36,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// What is coded, by kind.
+    /// Numbers that are coded, by kind.
     fn numbers(&self) -> [u64; 4] {
         [self.terminal.into(), self.gap, self.duration_ns, self.count]
     }

@@ -98,7 +98,7 @@ struct Writer<'a> {
     meta: Vec<u8>,
     payload: Vec<u8>,
     encoder: Encoder,
-    /// What the chunk written last has: window, end of its calls, base.
+    /// Facts of the chunk written last: window, end of its calls, base.
     before: (u64, u64, i64),
 }
 
