@@ -33,6 +33,7 @@ pub mod decisions;
 pub mod efficiency;
 pub mod estimate;
 mod expansions;
+pub mod history;
 pub mod ideal_network;
 pub mod in_call;
 pub mod kept;
@@ -52,6 +53,7 @@ pub mod programs;
 pub mod query;
 #[cfg(test)]
 mod random_loops;
+pub mod record;
 pub mod scaling;
 pub mod short_regions;
 pub mod storage;

@@ -129,6 +129,27 @@ pub fn launch() -> Option<Launch> {
     })
 }
 
+/// Name of the user: of the system's own table, else as the shell has it, else the number.
+pub fn user() -> String {
+    let number = rustix::process::getuid().as_raw().to_string();
+    let table = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let own = table.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == number).then(|| name.to_owned())
+    });
+    // Users of a directory service are in no file.
+    let set = || ["USER", "LOGNAME"].into_iter().find_map(|name| env::var(name).ok());
+    own.or_else(|| set().filter(|name| !name.is_empty())).unwrap_or(number)
+}
+
+/// The user's directory for what can be made again.
+pub fn cache() -> Option<PathBuf> {
+    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let path = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
+    path.is_absolute().then_some(path)
+}
+
 /// The scheduler's name for this job.
 pub fn job_name() -> Option<String> {
     JOB_VARIABLES.into_iter().find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()))

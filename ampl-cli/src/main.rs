@@ -10,6 +10,7 @@ macro_rules! tell {
     }};
 }
 
+mod archive;
 mod check;
 mod communicators;
 mod counting;
@@ -26,6 +27,7 @@ mod export;
 mod failure;
 mod fraction;
 mod gaps;
+mod history;
 mod info;
 #[allow(unsafe_code)]
 mod inherited;
@@ -43,6 +45,7 @@ mod population;
 mod prefix;
 mod progress;
 mod query;
+mod record;
 mod recover;
 mod report;
 mod run;
@@ -97,6 +100,8 @@ enum Command {
     Query(query::Args),
     Diff(Box<diff::Args>),
     Scaling(scaling::Args),
+    History(history::Args),
+    Record(record::Args),
     Report(report::Args),
     Top(top::Args),
     Recover(recover::Args),
@@ -129,6 +134,8 @@ fn main() -> ExitCode {
         Command::Query(args) => query::query(&args),
         Command::Diff(args) => diff::diff(&args),
         Command::Scaling(args) => scaling::scaling_of(&args),
+        Command::History(args) => history::history(&args),
+        Command::Record(args) => record::record(&args),
         Command::Report(args) => report::report(&args),
         Command::Top(args) => top::top(&args),
         Command::Recover(args) => recover::recover(&args),

@@ -14,7 +14,9 @@ use crate::environment;
 use crate::failure::{Failure, NOT_FOUND, USAGE};
 use crate::job::{self, Job, JobArgs, Site};
 use crate::launcher::{self, Detected, Flavour, Inserted, LauncherError, hint};
-use crate::{counting, inherited, leftovers, library, marker_site, prefix, recover, rundir, summary};
+use crate::{
+    archive, counting, inherited, leftovers, library, marker_site, prefix, recover, rundir, summary,
+};
 use ampl_reader::directory;
 
 /// Run an MPI program under ampl; returns the launcher's exit status.
@@ -57,6 +59,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut child = spawn(&argv)?;
     let status = wait(&mut child)?;
     after_run(&dir, awaited.is_over(), flavour);
+    if let Some(template) = &job.config.output.record {
+        keep_record(&dir, template);
+    }
     Ok(exit_code(status))
 }
 
@@ -156,6 +161,25 @@ fn after_run(dir: &Path, said: bool, launcher: Option<Flavour>) {
     }
 }
 
+/// Writes the record of the run in `dir`, if there is one.
+fn keep_record(dir: &Path, template: &str) {
+    if !dir.is_dir() {
+        return;
+    }
+    let written = match directory::read_spread(dir) {
+        Ok(trace) => archive::write(&trace, dir, template, &job_id()),
+        Err(error) => Err((PathBuf::from(template), error.to_string())),
+    };
+    if let Err((path, why)) = written {
+        archive::report(&path, &why);
+    }
+}
+
+/// The scheduler's name of this job, or the number of this process.
+fn job_id() -> String {
+    environment::job_name().unwrap_or_else(|| std::process::id().to_string())
+}
+
 /// The launcher that `command` starts.
 fn flavour(command: &[OsString]) -> Option<Flavour> {
     match launcher::detect(command.get(prefix::behind(command))?) {
@@ -192,7 +216,7 @@ fn run_directory(args: &JobArgs, job: &Job, programs: &[OsString]) -> anyhow::Re
     if let Some(dir) = args.output.clone().or_else(environment::dir) {
         return job::new_directory(&dir);
     }
-    let jobid = environment::job_name().unwrap_or_else(|| std::process::id().to_string());
+    let jobid = job_id();
     let program = programs.first().cloned().unwrap_or_default();
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let name = Names::new(&program, &jobid, seconds).fill(&job.config.output.dir);

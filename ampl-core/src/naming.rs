@@ -49,6 +49,11 @@ impl Names {
     pub fn fill(&self, template: &str) -> String {
         template.replace("{app}", &self.app).replace("{jobid}", &self.jobid).replace("{time}", &self.time)
     }
+
+    /// The same with the name of the user, `{user}`.
+    pub fn fill_for(&self, template: &str, user: &str) -> String {
+        self.fill(&template.replace("{user}", &plain(user)))
+    }
 }
 
 /// Name of the directory of that user's journals on a node.
@@ -94,7 +99,7 @@ fn plain(text: &str) -> String {
 /// # Source
 /// Days to date: the proleptic Gregorian calendar in eras of 400 years that begin on 1 March, so that a leap day
 /// ends its year.
-fn utc(seconds: u64) -> String {
+pub fn utc(seconds: u64) -> String {
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     let since_march = days + 719_468;
     let (era, day_of_era) = (since_march / 146_097, since_march % 146_097);

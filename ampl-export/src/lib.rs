@@ -22,6 +22,7 @@ pub mod calls;
 mod columns;
 pub mod counts;
 pub mod estimates;
+pub mod history;
 pub mod junit;
 pub mod messages;
 pub mod perfetto;

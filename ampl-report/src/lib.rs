@@ -27,6 +27,7 @@ pub mod decisions;
 pub mod efficiency;
 pub mod estimate;
 pub mod gaps;
+pub mod history;
 pub mod human;
 pub mod ideal_network;
 pub mod layout;

@@ -2,6 +2,7 @@
 
 mod adaptive;
 mod applications;
+mod archive;
 mod callgraph;
 mod check;
 mod clocks;

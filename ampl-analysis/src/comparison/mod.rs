@@ -24,7 +24,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 pub use change::{FEWEST_FOR_ONE, Method};
-pub use facts::{Difference, FactKind};
+pub use facts::{Difference, FactKind, facts};
 pub use identity::{Identity, Mismatch, Side};
 pub use judge::{Judged, Powerless, Reason, Verdict};
 pub use profile::{LeftOut, Profile};

@@ -382,6 +382,17 @@ pub(super) fn template(text: &str) -> Result<String, Cause> {
     Ok(text.to_owned())
 }
 
+/// The template of the record's file in `text`.
+pub(super) fn record(text: &str) -> Result<String, Cause> {
+    let places = ["{app}", "{jobid}", "{time}", "{user}"];
+    let bare = places.iter().fold(text.to_owned(), |text, place| text.replace(place, ""));
+    if text.is_empty() || text.ends_with('/') || text.contains(['\0', '\n']) || bare.contains(['{', '}']) {
+        let expected = "the name of a file in which {user}, {jobid}, {app} and {time} are replaced".into();
+        return Err(Cause::Invalid { found: format!("{text:?}"), expected });
+    }
+    Ok(text.to_owned())
+}
+
 /// The place of journals that `text` names.
 pub(super) fn journal(text: &str) -> Result<Journal, Cause> {
     Ok(match text {

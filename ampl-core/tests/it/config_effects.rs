@@ -66,6 +66,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
         "ampl-cli/tests/command_line.rs",
         "run_puts_exec_before_the_program_and_returns_the_status",
     ),
+    ("output.record", "tests/e2e/archive.rs", "a_job_leaves_one_record"),
     ("output.journal", "tests/e2e/disk_full.rs", "a_place_that_is_full_is_done_without"),
     ("output.rank_summaries", "tests/e2e/summaries.rs", "summaries_are_stored_of_whom_the_key_says"),
     ("output.verify", "tests/e2e/verify.rs", "what_would_have_been_kept_is_marked_and_judged"),

@@ -67,6 +67,11 @@ const ROWS: &[(&str, Effect, &str)] = &[
     ("trace.regions", Shows(|c| c.trace.regions.takes("solver") && !c.trace.regions.takes("tiny")), "commas"),
     ("trace.region_floor", Shows(|c| c.trace.region_floor_ns == 5000), "\"5us\""),
     ("output.dir", Shows(|c| c.output.dir == "runs/{jobid}"), "{jobid}"),
+    (
+        "output.record",
+        Shows(|c| c.output.record.as_deref() == Some("/archive/{user}/{jobid}.json")),
+        "{jobid}",
+    ),
     ("output.journal", Shows(|c| c.output.journal == Journal::Run), "\"node\""),
     (
         "output.rank_summaries",

@@ -100,8 +100,10 @@ fn any_config() -> impl Strategy<Value = Config> {
         "/[^\0]{0,9}".prop_map(Journal::Path)
     ];
     let vectors = prop::sample::select(vec![RankSummaries::All, RankSummaries::Sample, RankSummaries::Off]);
-    let output = ("[^{}\0\n]{1,9}", journal, vectors, any::<bool>()).prop_map(
-        |(dir, journal, rank_summaries, verify)| Output {
+    let record = prop::option::of("[^{}/\0\n]{1,9}");
+    let output = ("[^{}\0\n]{1,9}", record, journal, vectors, any::<bool>()).prop_map(
+        |(dir, record, journal, rank_summaries, verify)| Output {
+            record,
             dir: format!("{dir}{{time}}"),
             journal,
             rank_summaries,

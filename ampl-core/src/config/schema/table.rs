@@ -408,6 +408,12 @@ settings! {
             default("\"ampl-{app}-{jobid}-{time}\""),
             range("a path in which {app}, {jobid} and {time} are replaced"),
             examples("\"runs/{jobid}\"", "\"run-{job}\"");
+        record: Option<String> = None,
+            Maybe(Text { read: rules::record, write: |record: &String| Some(quoted(record)) }),
+            "File for the record of the job, at most 8 KiB of JSON for `ampl history`. `ampl run` writes it, whole or not \
+             at all, when the job is over. A name that is taken gets `-2` before its ending.",
+            range("a path in which {user}, {jobid}, {app} and {time} are replaced"),
+            examples("\"/archive/{user}/{jobid}.json\"", "\"{job}.json\"");
         journal: Journal = Journal::Node,
             Text { read: rules::journal, write: |journal| Some(quoted(journal.name())) },
             "Where every rank's journal lives until all are merged in MPI_Finalize. Directories that ampl makes for them go \

@@ -1,0 +1,55 @@
+//! `ampl record`: the records of runs that are there already.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use ampl_core::config::Config;
+
+use crate::archive;
+use crate::failure::{Failure, OTHER, USAGE};
+use crate::rundir::RunArg;
+
+/// Write the record of each run to an archive; ampl run does it by itself.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Example:\n  ampl record ampl-app-4242-20260101T120000 --to '/archive/{user}/{jobid}.json'"
+)]
+pub struct Args {
+    /// Run directories, or their trace.ampl
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+    /// File for each record; without it, output.record of the run's own configuration
+    #[arg(long, value_name = "PATH")]
+    to: Option<String>,
+}
+
+/// Writes the records, and prints their paths to stderr.
+///
+/// # Errors
+/// Errors of [`RunArg::read`]; a [`Failure`] of status 2 where no file is named, of status 1 where one cannot be written.
+pub fn record(args: &Args) -> anyhow::Result<ExitCode> {
+    for run in &args.runs {
+        let trace = RunArg { run: run.clone() }.read()?;
+        let own = || Config::parse(&trace.run.config).ok().and_then(|(config, _)| config.output.record);
+        let Some(template) = args.to.clone().or_else(own) else {
+            let fix = "name a file with --to";
+            return Err(Failure::message(USAGE, "the run has no output.record", run.display(), fix));
+        };
+        let job = trace.run.metadata.job.as_ref().map(|job| job.id.clone());
+        // Without a scheduler, the directory is the name that nobody else has.
+        let job = job.filter(|id| !id.is_empty()).unwrap_or_else(|| {
+            let run = std::path::absolute(run).unwrap_or_else(|_| run.clone());
+            let directory = if run.is_file() { run.parent() } else { Some(run.as_path()) };
+            let name = directory.and_then(|directory| directory.file_name());
+            name.unwrap_or_default().to_string_lossy().into_owned()
+        });
+        match archive::write(&trace, run, &template, &job) {
+            Ok(path) => tell!("ampl: record {}", path.display()),
+            Err((path, why)) => {
+                let what = format!("the record cannot be written: {why}");
+                return Err(Failure::message(OTHER, what, path.display(), "name another file with --to"));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

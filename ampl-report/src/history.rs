@@ -1,0 +1,154 @@
+//! A list of runs for people.
+
+use std::io::{self, Write};
+
+use ampl_analysis::history::{Change, FEWEST, Row, SIGNIFICANCE};
+use ampl_core::naming::utc;
+
+use crate::human::{count, cut, duration, percent};
+
+/// A change in a list of runs, and what differs between the runs around it.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// Index of the first row after the change.
+    pub row: usize,
+    /// The change of the elapsed time.
+    pub change: Change,
+    /// Facts that differ: `program: build 12ab, before 34cd`.
+    pub differences: Vec<String>,
+}
+
+/// Differences that are named.
+const NAMED: usize = 6;
+
+/// Writes `rows`, a line each, with the `marks` above their rows.
+///
+/// # Errors
+/// Errors of `out`.
+pub fn write(out: &mut impl Write, rows: &[Row], marks: &[Mark]) -> io::Result<()> {
+    let widest = |of: fn(&Row) -> &str, title: &str, most: usize| {
+        rows.iter().map(|row| of(row).chars().count()).max().unwrap_or(0).clamp(title.len(), most)
+    };
+    let user = widest(|row| &row.user, "user", 16);
+    let app = widest(|row| &row.app, "program", 24);
+    writeln!(
+        out,
+        "{:<19}  {:<user$}  {:<app$}  {:>7}  {:>8}  {:>8}  {:>8}  {:>8}  job",
+        "started (UTC)", "user", "program", "ranks", "elapsed", "parallel", "balance", "comm."
+    )?;
+    let share = |value: Option<f64>| value.map_or_else(|| "-".into(), percent);
+    for (index, row) in rows.iter().enumerate() {
+        for mark in marks.iter().filter(|mark| mark.row == index) {
+            writeln!(out, "{}", sentence(&mark.change))?;
+            let named = mark.differences.iter().take(NAMED);
+            named.map(|text| writeln!(out, "      {text}")).collect::<io::Result<()>>()?;
+            if mark.differences.len() > NAMED {
+                writeln!(out, "      and {} more differences", mark.differences.len() - NAMED)?;
+            }
+        }
+        writeln!(
+            out,
+            "{:<19}  {:<user$}  {:<app$}  {:>7}  {:>8}  {:>8}  {:>8}  {:>8}  {}{}",
+            started(row.started_ns),
+            cut(&row.user, user),
+            cut(&row.app, app),
+            count(row.ranks.into()),
+            duration(row.elapsed_ns as f64),
+            share(row.parallel),
+            share(row.load_balance),
+            share(row.communication),
+            row.job,
+            if row.complete { "" } else { " (unfinished)" },
+        )?;
+    }
+    Ok(())
+}
+
+/// The line under a list of runs of one kind.
+pub fn verdict(rows: &[Row], marks: &[Mark]) -> String {
+    let whole = rows.iter().filter(|row| row.complete && row.elapsed_ns > 0).count();
+    match (marks.len(), whole) {
+        (0, whole) if whole < FEWEST => {
+            format!("{} finished runs: a change can be told from {FEWEST} on", count(whole as u64))
+        }
+        (0, whole) => format!(
+            "no change of the elapsed time in {} finished runs (test of ranks, {})",
+            count(whole as u64),
+            percent(SIGNIFICANCE)
+        ),
+        (changes, whole) => format!(
+            "{changes} change{} of the elapsed time in {} finished runs (test of ranks, {} each)",
+            if changes == 1 { "" } else { "s" },
+            count(whole as u64),
+            percent(SIGNIFICANCE)
+        ),
+    }
+}
+
+/// The change in words: medians of both sides.
+fn sentence(change: &Change) -> String {
+    let Change { before, after, p, .. } = *change;
+    let (word, by) = match after >= before {
+        true => ("slower", after / before - 1.0),
+        false => ("faster", 1.0 - after / before),
+    };
+    let p = if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") };
+    format!(
+        "  --> {} {word} from here on: {} instead of {} (medians, {p})",
+        percent(by),
+        duration(after),
+        duration(before)
+    )
+}
+
+/// Start of a run: `2026-11-27 21:30:00`.
+fn started(ns: u64) -> String {
+    let text = utc(ns / 1_000_000_000);
+    let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
+    format!("{}-{}-{} {}:{}:{}", part(0, 4), part(4, 6), part(6, 8), part(9, 11), part(11, 13), part(13, 15))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(started: u64, complete: bool) -> Row {
+        Row {
+            started_ns: started * 1_000_000_000,
+            user: "ann".into(),
+            app: "app".into(),
+            job: "77".into(),
+            ranks: 8,
+            elapsed_ns: 2_000_000_000,
+            parallel: Some(0.5),
+            complete,
+            ..Row::default()
+        }
+    }
+
+    #[test]
+    fn runs_are_lines_and_changes_stand_above_theirs() {
+        let rows = [row(1_767_225_600, true), row(1_767_225_661, false)];
+        let change = Change { at: 1, before: 2e9, after: 3e9, p: 0.002 };
+        let differences = (0..8).map(|at| format!("module m{at}")).collect();
+        let marks = [Mark { row: 1, change, differences }];
+        let mut out = Vec::new();
+        write(&mut out, &rows, &marks).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2 + 1 + NAMED + 1 + 1, "{text}");
+        assert!(lines[1].starts_with("2026-01-01 00:00:00  ann   app"), "{text}");
+        assert!(lines[1].contains("50.0 %") && lines[1].ends_with("  77"), "{text}");
+        let change = lines[2];
+        assert!(change.contains("50.0 % slower from here on: 3.00 s instead of 2.00 s"), "{text}");
+        assert!(change.contains("p = 0.002") && lines[9].contains("2 more differences"), "{text}");
+        assert!(
+            lines[10].starts_with("2026-01-01 00:01:01") && lines[10].ends_with("77 (unfinished)"),
+            "{text}"
+        );
+        assert!(verdict(&rows, &marks).starts_with("1 change of"), "{}", verdict(&rows, &marks));
+        assert!(verdict(&rows, &[]).contains("from 12 on"), "{}", verdict(&rows, &[]));
+        let many = vec![row(1, true); 12];
+        assert!(verdict(&many, &[]).starts_with("no change"), "{}", verdict(&many, &[]));
+    }
+}
