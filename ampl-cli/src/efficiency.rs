@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use ampl_analysis::efficiency::{Row, rows};
+use ampl_analysis::efficiency::{OfProgram, Row, by_program, rows, run_times};
 use ampl_analysis::phases::{self, Phase};
 use ampl_analysis::processors::Sharing;
 use ampl_report::{efficiency as report, processors};
@@ -34,6 +34,9 @@ struct Shown<'a> {
     /// On the run's row: its phases, if it has several.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     phases: &'a [Phase],
+    /// On the run's row: its programs, if it has several.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    programs: &'a [OfProgram],
 }
 
 /// Prints the efficiencies of a run and of its windows.
@@ -44,17 +47,19 @@ pub fn efficiency(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;
     let rows = rows(&trace);
     let (sharing, phases) = (Sharing::of(&trace), phases::of(&trace));
+    let programs = by_program(&trace, &run_times(&trace));
     if args.json {
         let with = |(index, row)| Shown {
             row,
             processors: sharing.as_ref().filter(|_| index == 0),
             phases: if index == 0 { &phases } else { &[] },
+            programs: if index == 0 { &programs } else { &[] },
         };
         output::json(&rows.iter().enumerate().map(with).collect::<Vec<_>>())?;
     } else {
         output::print(|out| {
             sharing.iter().try_for_each(|sharing| writeln!(out, "{}\n", processors::text(sharing)))?;
-            report::write(out, &rows, &phases)
+            report::write(out, &rows, &phases, &programs)
         })?;
     }
     Ok(rundir::status(&trace))

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use ampl_analysis::coverage::Extent;
-use ampl_analysis::efficiency::{Basis, Bound, Course, Imbalance, Row};
+use ampl_analysis::efficiency::{Basis, Bound, Course, Imbalance, OfProgram, Row};
 use ampl_analysis::phases::Phase;
 
 use crate::coverage::{paused, unknown as not_known, words};
@@ -15,16 +15,18 @@ mod tests;
 
 /// Windows in the table.
 const WORST: usize = 10;
+/// Programs that have a line.
+const PROGRAMS: usize = 12;
 /// Characters of the course.
 const WIDTH: usize = 72;
 /// Parallel efficiency from which there is little to gain.
 const GOOD: f64 = 0.9;
 
-/// Writes `rows`, the run's first, and its `phases`.
+/// Writes `rows`, the run's first, its `phases`, and its `programs` where they are several.
 ///
 /// # Errors
 /// Errors of `out`.
-pub fn write(out: &mut impl Write, rows: &[Row], phases: &[Phase]) -> io::Result<()> {
+pub fn write(out: &mut impl Write, rows: &[Row], phases: &[Phase], programs: &[OfProgram]) -> io::Result<()> {
     let (run, windows) = rows.split_first().expect("the run has a row");
     let measured = run.measured.filter(|of| of.extent() != Extent::Whole);
     let basis = match (measured, run.basis) {
@@ -62,11 +64,39 @@ pub fn write(out: &mut impl Write, rows: &[Row], phases: &[Phase]) -> io::Result
     };
     writeln!(out, "  parallel       {:<9} {whose} computes: the product of the next two", percent(parallel))?;
     let balance = run.load_balance.map_or("-".into(), percent);
-    writeln!(out, "  load balance   {:<9} mean/max of compute time", balance)?;
+    match programs {
+        [] => writeln!(out, "  load balance   {balance:<9} mean/max of compute time")?,
+        _ => writeln!(out, "  load balance   not compared across programs, which do different work")?,
+    }
     writeln!(out, "  communication  {:<9} most compute time of a rank / {length}", percent(communication))?;
+    of_programs(programs).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
     phases::table(out, phases, run.population)?;
     windows_of(out, windows)?;
-    writeln!(out, "\n{}", sentence(run))
+    match programs {
+        [] => writeln!(out, "\n{}", sentence(run)),
+        _ => Ok(()),
+    }
+}
+
+/// Lines about each program: `ocean (0-3): parallel 90.1 %, load balance 97.2 %, communication 92.7 %`.
+pub fn of_programs(programs: &[OfProgram]) -> Vec<String> {
+    let share = |share: Option<f64>| share.map_or_else(|| "not known".into(), percent);
+    let line = |of: &OfProgram| {
+        let most = of.slowest.map_or(String::new(), |rank| format!("; rank {rank} has most compute time"));
+        format!(
+            "{} ({}): parallel {}, load balance {}, communication {}{most}",
+            of.program,
+            of.ranks,
+            share(of.parallel),
+            share(of.load_balance),
+            share(of.communication)
+        )
+    };
+    let mut lines: Vec<String> = programs.iter().take(PROGRAMS).map(line).collect();
+    if programs.len() > PROGRAMS {
+        lines.push(format!("and {}: --json", plural((programs.len() - PROGRAMS) as u64, "more program")));
+    }
+    lines
 }
 
 fn windows_of(out: &mut impl Write, windows: &[Row]) -> io::Result<()> {

@@ -20,6 +20,7 @@ pub fn title(kind: Kind) -> &'static str {
         Kind::SlowStratum => "slow stratum",
         Kind::Turns => "ranks take turns",
         Kind::MovingImbalance => "moving imbalance",
+        Kind::BusiestProgram => "busiest program",
         Kind::Imbalance => "imbalance",
         Kind::LateRank => "late rank",
         Kind::Waiting => "waiting",
@@ -36,6 +37,9 @@ pub fn title(kind: Kind) -> &'static str {
         Kind::Nothing => "nothing stands out",
     }
 }
+
+/// Programs that a sentence has besides the first.
+const PROGRAMS: usize = 4;
 
 /// The finding in one sentence, with its numbers.
 pub fn sentence(finding: &Finding) -> String {
@@ -62,6 +66,21 @@ pub fn sentence(finding: &Finding) -> String {
                 digits(in_run),
                 plural(windows, "window"),
                 waited(finding.place.as_ref())
+            )
+        }
+        Evidence::Programs { most: (program, share), others } => {
+            let one = |(program, share): &(String, f64)| format!("{program} {}", percent(*share));
+            let shown: Vec<String> = others.iter().take(PROGRAMS).map(one).collect();
+            let more = others.len().saturating_sub(PROGRAMS);
+            let more = if more > 0 {
+                format!(" and {}", plural(more as u64, "more program"))
+            } else {
+                String::new()
+            };
+            format!(
+                "Program {program} computes most: its busiest rank {} of its time; {}{more}",
+                percent(*share),
+                shown.join(", ")
             )
         }
         &Evidence::Unequal { over_mean, why, bound } => format!(

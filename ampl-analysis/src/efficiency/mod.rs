@@ -3,6 +3,7 @@
 //! [`rows`] has the run and each of its windows; [`run_times`] the times that the run's row rests on.
 
 mod bounds;
+mod by_program;
 mod imbalance;
 mod rows;
 mod run;
@@ -11,6 +12,7 @@ mod shares;
 mod tests;
 
 pub use bounds::Bounds;
+pub use by_program::{OfProgram, busiest, by_program};
 pub use imbalance::{Bound, Course, Imbalance, Lost};
 pub use rows::{Basis, Row, SlowestHost, SlowestRank, parts, rows};
 pub use run::{RunTimes, known_mpi_share, measured_share, run_times};

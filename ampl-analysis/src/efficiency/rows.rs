@@ -13,6 +13,7 @@ use super::run::{RunTimes, run_times, times_in};
 use super::shares::Shares;
 use crate::coverage::{Coverage, Extent};
 use crate::pauses::{self, Pauses};
+use crate::programs;
 use crate::window_times::{Columns, Times, partial_windows};
 
 /// Data that numbers rest on.
@@ -38,7 +39,8 @@ pub struct Row {
     /// Share of the ranks' time that computes; none, as the next two, where too little was measured: of a window, where
     /// any rank that had it did not measure it.
     pub parallel: Option<f64>,
-    /// Mean over greatest compute time.
+    /// Mean over greatest compute time; none, as the slowest rank and host, in a job of several programs, whose ranks do
+    /// different work ([`super::by_program`]).
     pub load_balance: Option<f64>,
     /// Greatest compute time over elapsed time.
     pub communication: Option<f64>,
@@ -212,7 +214,7 @@ fn run_row(
         let by_it = |row: &&Row| row.slowest_host.as_ref().is_some_and(|of| of.host == slowest.host);
         slowest.windows = rows.iter().filter(by_it).count() as u64;
     }
-    if known.is_some() {
+    if known.is_some() && !hosts.several_programs {
         let whole = windows.iter().filter(|(window, of)| {
             !run.lacking.contains(window) && of.basis == Basis::Census && !of.times.is_empty()
         });
@@ -233,17 +235,22 @@ fn bound(trace: &Trace) -> Bound {
     if by_call { Bound::Estimate } else { Bound::AtLeast }
 }
 
-/// Hosts of the ranks.
+/// Hosts of the ranks, and whether these run different programs.
 #[derive(Debug)]
-struct Hosts<'a>(BTreeMap<u32, &'a str>);
+struct Hosts<'a> {
+    names: BTreeMap<u32, &'a str>,
+    /// True where ranks are not compared with each other: they do different work.
+    several_programs: bool,
+}
 
 impl<'a> Hosts<'a> {
     fn of(trace: &'a Trace) -> Self {
-        Self(trace.ranks.iter().map(|rank| (rank.process.rank, rank.process.host.as_str())).collect())
+        let names = trace.ranks.iter().map(|rank| (rank.process.rank, rank.process.host.as_str())).collect();
+        Self { names, several_programs: programs::of(trace).len() > 1 }
     }
 
     fn name(&self, rank: u32) -> &'a str {
-        self.0.get(&rank).copied().unwrap_or("?")
+        self.names.get(&rank).copied().unwrap_or("?")
     }
 
     /// The host of the greatest mean compute time; of equals the first by name.
@@ -275,17 +282,18 @@ impl Row {
         trace: &Trace,
         hosts: &Hosts<'_>,
     ) -> Self {
+        let compared = known.filter(|_| !hosts.several_programs);
         Self {
             window,
             parallel: known.map(|shares| shares.parallel),
-            load_balance: known.and_then(|shares| shares.load_balance),
+            load_balance: compared.and_then(|shares| shares.load_balance),
             communication: known.map(|shares| shares.communication),
-            slowest: known.and_then(|shares| shares.slowest).map(|rank| SlowestRank {
+            slowest: compared.and_then(|shares| shares.slowest).map(|rank| SlowestRank {
                 rank,
                 host: hosts.name(rank).to_owned(),
                 windows: 1,
             }),
-            slowest_host: known.and_then(|shares| shares.slowest).and_then(|_| hosts.slowest(times)),
+            slowest_host: compared.and_then(|shares| shares.slowest).and_then(|_| hosts.slowest(times)),
             basis,
             coverage: 1.0,
             bounds: None,

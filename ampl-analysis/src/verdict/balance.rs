@@ -5,7 +5,7 @@ use ampl_reader::directory;
 
 use super::finding::{Basis, Evidence, Finding, Kind, Next};
 use super::{Facts, LEAST, NOTABLE};
-use crate::efficiency::{Bound, Course, Imbalance};
+use crate::efficiency::{Bound, Course, Imbalance, OfProgram, busiest, by_program};
 
 /// Share of the windows in which ranks compute more than the mean throughout, in (0, 1).
 const MOSTLY: f64 = 0.6;
@@ -13,6 +13,18 @@ const MOSTLY: f64 = 0.6;
 const STRATUM: u64 = 3;
 /// Gap between a stratum and all others, over the difference of their means, in (0, 1).
 const GAP: f64 = 0.5;
+
+/// The program that computes most, in a job of several; one that idles is never named.
+pub fn of_programs(facts: &Facts<'_>) -> Option<Finding> {
+    let rows = by_program(facts.trace, &facts.run);
+    let first = busiest(&rows)?;
+    let share = |row: &OfProgram| (row.program.clone(), row.communication.unwrap_or(0.0));
+    let others = rows.iter().filter(|row| *row != first).map(share).collect();
+    let ranks = RankSet::parse(&first.ranks).ok()?;
+    let evidence = Evidence::Programs { most: share(first), others };
+    let hosts = facts.hosts(&ranks);
+    Some(Finding { ranks: Some(ranks), hosts, ..Finding::new(evidence, facts.basis(), Next::Efficiency) })
+}
 
 /// The imbalance of the run, if it costs enough.
 pub fn of(facts: &Facts<'_>) -> Vec<Finding> {

@@ -25,6 +25,8 @@ pub enum Kind {
     Turns,
     /// Ranks that compute more change slowly.
     MovingImbalance,
+    /// A program of several computes most, and the others have time to spare.
+    BusiestProgram,
     /// Ranks compute unequally, and there are too few of them or too few windows to name any.
     Imbalance,
     /// Ranks wait for a rank that comes late to a call, though it does not compute more.
@@ -67,6 +69,7 @@ impl Kind {
             Self::SlowStratum => "slow-stratum",
             Self::Turns => "turns",
             Self::MovingImbalance => "moving-imbalance",
+            Self::BusiestProgram => "busiest-program",
             Self::Imbalance => "imbalance",
             Self::LateRank => "late-rank",
             Self::Waiting => "waiting",
@@ -196,6 +199,13 @@ pub enum Evidence {
         /// How near the cost is to the truth.
         bound: Bound,
     },
+    /// Programs of a job of several.
+    Programs {
+        /// The program that computes most, and the share of its time for which its busiest rank does.
+        most: (String, f64),
+        /// The others.
+        others: Vec<(String, f64)>,
+    },
     /// Ranks that compute unequally.
     Unequal {
         /// The greatest compute time over the mean.
@@ -314,6 +324,7 @@ impl Finding {
             }
             Evidence::Moving { is_slow: true, .. } => Kind::MovingImbalance,
             Evidence::Moving { .. } => Kind::Turns,
+            Evidence::Programs { .. } => Kind::BusiestProgram,
             Evidence::Unequal { .. } => Kind::Imbalance,
             Evidence::Change { .. } => Kind::Change,
             Evidence::Nothing { .. } => Kind::Nothing,

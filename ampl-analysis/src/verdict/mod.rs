@@ -101,6 +101,7 @@ pub fn of(trace: &Trace) -> Vec<Finding> {
     let facts = Facts { trace, run, rows, phases, sharing, shares: Some(shares) };
     let mut costly = Vec::new();
     costly.extend(balance::of(&facts));
+    costly.extend(balance::of_programs(&facts));
     costly.extend(calls::of(&facts));
     costly.extend(course::of(&facts));
     if costly.is_empty() {

@@ -323,3 +323,39 @@ fn names_of_kinds_differ() {
     let names: BTreeSet<&str> = all.iter().map(|kind| kind.name()).collect();
     assert_eq!(names.len(), all.len());
 }
+
+#[test]
+fn of_several_programs_the_busiest_is_named_and_a_server_that_idles_never() {
+    use crate::efficiency::by_program;
+    let program = |rank: usize| match rank {
+        0..=3 => "ocean",
+        4..=6 => "air",
+        _ => "server",
+    };
+    let compute = |_, rank: u32| [0.9, 0.85, 0.8, 0.9, 0.5, 0.5, 0.4, 0.01][rank as usize];
+    let mut trace = job(8, 12, compute);
+    // One program: the ranks are compared.
+    assert!(rows(&trace)[0].load_balance.is_some_and(|balance| balance < 0.7));
+    assert_eq!(by_program(&trace, &run_times(&trace)), []);
+    for (rank, of) in trace.ranks.iter_mut().enumerate() {
+        of.process.program = format!("/opt/{}", program(rank));
+    }
+    for row in rows(&trace) {
+        assert_eq!((row.load_balance, &row.slowest, &row.slowest_host), (None, &None, &None), "{row:?}");
+        assert!(row.lost.is_none() && row.imbalance.is_none() && row.parallel.is_some(), "{row:?}");
+    }
+    let programs = by_program(&trace, &run_times(&trace));
+    let names: Vec<(&str, &str)> =
+        programs.iter().map(|of| (of.program.as_str(), of.ranks.as_str())).collect();
+    assert_eq!(names, [("ocean", "0-3"), ("air", "4-6"), ("server", "7")]);
+    near(programs[0].load_balance, (0.9 + 0.85 + 0.8 + 0.9) / 4.0 / 0.9);
+    near(programs[0].communication, 0.9);
+    near(programs[1].parallel, 1.4 / 3.0);
+    assert_eq!((programs[1].slowest, programs[2].slowest), (Some(4), None));
+    let found = of(&trace);
+    let busiest = found.iter().find(|finding| finding.kind() == Kind::BusiestProgram).expect("ocean");
+    assert_eq!(busiest.ranks.as_ref().map(ToString::to_string).as_deref(), Some("0-3"));
+    let server = ampl_core::units::Rank(7);
+    let blamed = |finding: &Finding| finding.ranks.as_ref().is_some_and(|ranks| ranks.contains(server));
+    assert!(!found.iter().any(blamed), "{found:?}");
+}

@@ -11,7 +11,7 @@ use super::{sentence, write};
 
 fn text(rows: &[Row]) -> String {
     let mut out = Vec::new();
-    write(&mut out, rows, &[]).unwrap();
+    write(&mut out, rows, &[], &[]).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -217,4 +217,25 @@ fn pauses_are_no_part_of_the_time() {
     assert!(said.contains("60 % of the run was paused"), "{said}");
     assert!(said.contains("of the time observed computes") && !said.contains("of the ranks' time"), "{said}");
     assert!(said.contains("most compute time of a rank / time observed"), "{said}");
+}
+
+#[test]
+fn programs_have_lines_of_their_own() {
+    use ampl_analysis::efficiency::OfProgram;
+    let of = |program: &str, slowest| OfProgram {
+        program: program.into(),
+        ranks: "0-3".into(),
+        parallel: Some(0.9),
+        load_balance: Some(0.95),
+        communication: None,
+        mpi: None,
+        slowest,
+        coverage: 1.0,
+    };
+    let lines = super::of_programs(&[of("ocean", Some(2)), of("server", None)]);
+    let ocean = "ocean (0-3): parallel 90.0 %, load balance 95.0 %, communication not known; rank 2 has most compute time";
+    assert_eq!(lines[0], ocean);
+    assert!(lines[1].starts_with("server") && !lines[1].contains("rank 2"));
+    let many = super::of_programs(&vec![of("p", None); 20]);
+    assert_eq!((many.len(), many[12].as_str()), (13, "and 8 more programs: --json"));
 }

@@ -63,7 +63,10 @@ fn of_run(out: &mut Page, trace: &Trace, plan: Option<&Plan>, run: &RunTimes, pa
         false => "of the ranks' time computes: the product of the next two",
     };
     field(out, "parallel", &line(shares.parallel, product, "computes"));
-    if let (Some(balance), Some(slowest)) = (shares.load_balance, shares.slowest) {
+    let programs = efficiency::by_program(trace, run);
+    if !programs.is_empty() {
+        field(out, "load balance", "not compared across programs, which do different work");
+    } else if let (Some(balance), Some(slowest)) = (shares.load_balance, shares.slowest) {
         let host = trace.rank(slowest).map_or("?", |rank| &rank.process.host);
         let busiest = format!("mean/max of compute time; rank {slowest} on {host} has most");
         field(out, "load balance", &line(balance, &busiest, "mean/max compute"));
@@ -75,6 +78,7 @@ fn of_run(out: &mut Page, trace: &Trace, plan: Option<&Plan>, run: &RunTimes, pa
         false => "most compute time of a rank / run time",
     };
     field(out, "communication", &line(shares.communication, longest, "most compute/run"));
+    crate::efficiency::of_programs(&programs).iter().for_each(|line| paragraph(out, "", line));
     let alone = plan.filter(|_| whole).and_then(|plan| from_sample(trace, plan, run));
     let alone = alone.map_or(String::new(), |text| format!("; {text}"));
     let threads = match run.threads {

@@ -1,0 +1,102 @@
+//! Efficiencies of each program of a job of several: programs do different work, so their ranks are not compared.
+
+use ampl_core::units::{Rank, RankSet};
+use ampl_trace::Trace;
+use serde::Serialize;
+
+use super::run::RunTimes;
+use super::shares::Shares;
+use crate::coverage::Extent;
+use crate::programs;
+use crate::window_times::Times;
+
+/// Least difference of the shares that two programs compute at which the one that computes more is named, in (0, 1).
+const APART: f64 = 0.05;
+
+/// Efficiencies of the ranks of one program.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OfProgram {
+    /// The program, as the run's title has it.
+    pub program: String,
+    /// Its ranks, `0-3,8`.
+    pub ranks: String,
+    /// Share of its ranks' time that computes; none, as the next two, where too little was measured.
+    pub parallel: Option<f64>,
+    /// Mean over greatest compute time of its ranks.
+    pub load_balance: Option<f64>,
+    /// Greatest compute time of its ranks over their elapsed time.
+    pub communication: Option<f64>,
+    /// Time in MPI over all time of its ranks.
+    pub mpi: Option<f64>,
+    /// Its rank with the most compute time, where it has several.
+    pub slowest: Option<u32>,
+    /// Share of the job's rank time that the numbers rest on.
+    pub coverage: f64,
+}
+
+/// Efficiencies of each program of `trace`, whose times are `run`, by their first ranks; none where there is one program.
+pub fn by_program(trace: &Trace, run: &RunTimes) -> Vec<OfProgram> {
+    let programs = programs::of(trace);
+    if programs.len() < 2 {
+        return Vec::new();
+    }
+    let known = run.extent() != Extent::Little;
+    let row = |of: programs::Program| {
+        let ranks = RankSet::parse(&of.ranks).unwrap_or_default();
+        let own: Vec<Times> =
+            run.times.iter().copied().filter(|times| ranks.contains(Rank(times.rank))).collect();
+        let shares = Shares::of(&own).filter(|_| known);
+        OfProgram {
+            parallel: shares.map(|shares| shares.parallel),
+            load_balance: shares.and_then(|shares| shares.load_balance),
+            communication: shares.map(|shares| shares.communication),
+            mpi: shares.map(|shares| shares.mpi),
+            slowest: shares.and_then(|shares| shares.slowest).filter(|_| own.len() > 1),
+            coverage: run.coverage.share,
+            program: of.program,
+            ranks: of.ranks,
+        }
+    };
+    programs.into_iter().map(row).collect()
+}
+
+/// The program whose busiest rank computes for most of its time, where no other comes near; programs that idle are
+/// never it.
+pub fn busiest(rows: &[OfProgram]) -> Option<&OfProgram> {
+    let mut known: Vec<(&OfProgram, f64)> =
+        rows.iter().filter_map(|row| Some((row, row.communication?))).collect();
+    known.sort_by(|a, b| b.1.total_cmp(&a.1));
+    match known[..] {
+        [(first, most), (_, next), ..] if known.len() == rows.len() && most - next >= APART => Some(first),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(program: &str, communication: Option<f64>) -> OfProgram {
+        OfProgram {
+            program: program.into(),
+            ranks: "0".into(),
+            parallel: communication,
+            load_balance: Some(1.0),
+            communication,
+            mpi: communication.map(|share| 1.0 - share),
+            slowest: None,
+            coverage: 1.0,
+        }
+    }
+
+    #[test]
+    fn the_program_that_computes_most_is_named_and_a_server_never() {
+        let name = |rows: &[OfProgram]| busiest(rows).map(|row| row.program.clone());
+        let rows = [of("server", Some(0.01)), of("ocean", Some(0.95)), of("air", Some(0.6))];
+        assert_eq!(name(&rows).as_deref(), Some("ocean"));
+        assert_eq!(name(&[of("a", Some(0.9)), of("b", Some(0.88))]), None);
+        // Of one program it is not known.
+        assert_eq!(name(&[of("a", Some(0.9)), of("b", None)]), None);
+        assert_eq!(name(&[of("a", Some(0.9))]), None);
+    }
+}
