@@ -1,4 +1,4 @@
-//! The record of a run: what an archive of all jobs keeps of it.
+//! The record of a run, for an archive of all jobs.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ const LONGEST: usize = 160;
 /// Hosts, and words of the arguments, that a record names.
 const NAMED: usize = 32;
 
-/// What the run itself does not know.
+/// Facts that the run itself does not have.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
     /// The run directory.
@@ -67,9 +67,9 @@ pub struct Record {
     pub efficiency: Efficiency,
     /// The dearest call sites, most time first.
     pub sites: Vec<Site>,
-    /// What ampl took.
+    /// Cost of ampl.
     pub cost: Cost,
-    /// What is missing.
+    /// Parts that are missing.
     pub completeness: Completeness,
     /// Facts about what ran and where.
     pub metadata: Vec<Fact>,
@@ -111,7 +111,7 @@ pub struct Site {
     pub coverage: f64,
 }
 
-/// What ampl took.
+/// Cost of ampl.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cost {
@@ -125,7 +125,7 @@ pub struct Cost {
     pub trace_bytes: u64,
 }
 
-/// What is missing of a run.
+/// Parts of a run that are missing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Completeness {
@@ -293,7 +293,7 @@ mod tests {
     fn equal_jobs_have_equal_keys() {
         let of = |trace: &Trace| Record::of(trace, Origin::default()).key;
         let base = of(&run(&["/opt/a/app", "-n", "5"], 4, Some("ab")));
-        assert_eq!(of(&run(&["/home/u/app", "-n", "5"], 4, Some("ab"))), base);
+        assert_eq!(of(&run(&["/data/u/app", "-n", "5"], 4, Some("ab"))), base);
         for other in [
             run(&["/opt/a/app", "-n", "6"], 4, Some("ab")),
             run(&["/opt/a/app", "-n5"], 4, Some("ab")),

@@ -27,6 +27,7 @@ mod export;
 mod failure;
 mod fraction;
 mod gaps;
+mod help;
 mod history;
 mod info;
 #[allow(unsafe_code)]
@@ -67,7 +68,7 @@ mod whatif;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Adaptive sampling of MPI programs: every rank's call structure, and the timings of those ranks that a stated
 /// confidence needs.
@@ -109,6 +110,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    if let Some(all) = help::asked(&words) {
+        let text = help::text(&Cli::command(), all);
+        let printed = output::print(|out| std::io::Write::write_all(out, text.as_bytes()));
+        return printed.map_or_else(|error| failure::report(&error), |()| ExitCode::SUCCESS);
+    }
     let cli = match Cli::try_parse_from(diff::rewritten(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
@@ -148,6 +155,10 @@ fn main() -> ExitCode {
 fn usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
     // Without arguments clap calls the help an error, and it is one: there was no command.
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && std::env::args_os().len() < 2 {
+        tell!("{}", help::text(&Cli::command(), false).trim_end());
+        return ExitCode::from(failure::USAGE);
+    }
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();
         return ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 });
