@@ -138,9 +138,9 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2 + 1 + NAMED + 1 + 1, "{text}");
         assert!(lines[1].starts_with("2026-01-01 00:00:00  ann   app"), "{text}");
-        assert!(lines[1].contains("50.0 %") && lines[1].ends_with("  77"), "{text}");
+        assert!(lines[1].contains("50 %") && lines[1].ends_with("  77"), "{text}");
         let change = lines[2];
-        assert!(change.contains("50.0 % slower from here on: 3.00 s instead of 2.00 s"), "{text}");
+        assert!(change.contains("50 % slower from here on: 3 s instead of 2 s"), "{text}");
         assert!(change.contains("p = 0.002") && lines[9].contains("2 more differences"), "{text}");
         assert!(
             lines[10].starts_with("2026-01-01 00:01:01") && lines[10].ends_with("77 (unfinished)"),

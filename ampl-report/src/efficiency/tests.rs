@@ -233,7 +233,7 @@ fn programs_have_lines_of_their_own() {
         coverage: 1.0,
     };
     let lines = super::of_programs(&[of("ocean", Some(2)), of("server", None)]);
-    let ocean = "ocean (0-3): parallel 90.0 %, load balance 95.0 %, communication not known; rank 2 has most compute time";
+    let ocean = "ocean (0-3): parallel 90 %, load balance 95 %, communication not known; rank 2 has most compute time";
     assert_eq!(lines[0], ocean);
     assert!(lines[1].starts_with("server") && !lines[1].contains("rank 2"));
     let many = super::of_programs(&vec![of("p", None); 20]);
