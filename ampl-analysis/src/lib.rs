@@ -23,6 +23,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod actions;
 pub mod callgraph;
 pub mod calls;
 pub mod check;

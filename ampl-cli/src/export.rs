@@ -13,6 +13,7 @@ use crate::failure::{DAMAGED, Failure, NOT_FOUND, OTHER, USAGE};
 use crate::rundir::{self, RunArg};
 use crate::selection;
 
+mod actions;
 mod otf2;
 mod tables;
 #[cfg(test)]
@@ -28,14 +29,18 @@ enum Target {
     Timeline(timeline::Format),
     /// An archive of OTF2.
     Otf2,
+    /// Actions of the ranks, for simulators.
+    Actions(actions::Format),
 }
 
 impl Target {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 6] = [
         Self::Tables(Format::Csv),
         Self::Tables(Format::Parquet),
         Self::Timeline(timeline::Format::Perfetto),
         Self::Otf2,
+        Self::Actions(actions::Format::Simgrid),
+        Self::Actions(actions::Format::Goal),
     ];
 
     fn name(self) -> &'static str {
@@ -43,6 +48,7 @@ impl Target {
             Self::Tables(format) => format.name(),
             Self::Timeline(format) => format.name(),
             Self::Otf2 => "otf2",
+            Self::Actions(format) => format.name(),
         }
     }
 
@@ -64,14 +70,15 @@ impl Target {
                   communicators.parquet, messages.parquet, strata.parquet\n\n\
                   Of a directory of runs, parquet writes a data set with a partition run=NAME for each.\n\n\
                   perfetto writes one timeline of the timed calls, for ui.perfetto.dev;\n\
-                  otf2 a directory with traces.otf2, for Vampir, Cube and otf2-print.\n\n\
+                  otf2 a directory with traces.otf2, for Vampir, Cube and otf2-print;\n\
+                  simgrid a directory for smpirun -replay, goal a file for LogGOPSim: see docs/guide/simulators.md.\n\n\
                   --ranks cuts windows, calls and functions; --from and --until cut windows, calls and\n\
                   estimates. Calls without a stored time are left out then. docs/export.md has the columns."
 )]
 pub struct Args {
     #[command(flatten)]
     run: RunArg,
-    /// `csv`, `parquet`, `perfetto` or `otf2`; given a second time, as in --to 20s, it is --until
+    /// `csv`, `parquet`, `perfetto`, `otf2`, `simgrid` or `goal`; given a second time, as in --to 20s, it is --until
     #[arg(long, value_name = "FORMAT|T", required = true)]
     to: Vec<String>,
     /// Directory for tables or OTF2, or the timeline's file; by default one named after the format, in the run directory
@@ -103,6 +110,12 @@ pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
         }
         (until, second) => until.or(second),
     };
+    if matches!(target, Target::Actions(_))
+        && (until.is_some() || args.from.is_some() || args.ranks.is_some())
+    {
+        let what = format!("{} is of a whole run", target.name());
+        return Err(Failure::message(USAGE, what, "command line", "leave out --from, --until and --ranks"));
+    }
     let selection = selection::parse(args.from.as_deref(), until, args.ranks.as_deref())?;
     let runs = runs_in(&args.run.run);
     if runs.is_empty() {
@@ -163,6 +176,7 @@ fn one(
         return Err(Failure::message(NOT_FOUND, what, run.run.display(), fix));
     }
     match target {
+        Target::Actions(format) => actions::write(&run.run, output, &trace, format)?,
         Target::Tables(format) => tables::write(&run.run, output, &trace, &plan, selection, format)?,
         Target::Timeline(format) => timeline::write(&run.run, output, &trace, &plan, selection, format)?,
         Target::Otf2 => {

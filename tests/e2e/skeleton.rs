@@ -119,3 +119,59 @@ fn runs_that_no_skeleton_can_repeat_are_refused_with_the_reason() {
     let gaps = monitor(&Job::of(Mpi::OpenMpi, 4, "stencil2", &["3"]), gaps, Form::Run).success();
     refused(&gaps, "some calls were only counted");
 }
+
+#[test]
+fn simgrid_plays_the_actions_of_a_run_in_the_time_of_the_ideal_network() {
+    let run =
+        monitor(&Job::of(Mpi::OpenMpi, 8, "torus_mixed", &["2", "4", "20"]), EVERYTHING, Form::Run).success();
+    let (path, to) = (run.run.to_string_lossy().into_owned(), run.scratch.path().join("sim"));
+    ask(&["export", &path, "--to", "simgrid", "-o", &to.to_string_lossy()]).success();
+    let mut sends = Vec::new();
+    for rank in 0..8 {
+        let text = std::fs::read_to_string(to.join(format!("rank-{rank}.txt"))).unwrap();
+        let words = text.lines().map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        sends.extend(words.filter(|words| ["send", "isend"].contains(&&words[1][..])));
+    }
+    let document: Value =
+        serde_json::from_str(&ask(&["topology", &path, "--matrix", "--json"]).success().stdout).unwrap();
+    let bytes: u64 = sends.iter().map(|words| words[4].parse::<u64>().unwrap()).sum();
+    assert_eq!(document["messages"]["messages"], sends.len() as u64);
+    assert_eq!(document["messages"]["bytes"], bytes);
+    let goal = run.scratch.path().join("trace.goal");
+    ask(&["export", &path, "--to", "goal", "-o", &goal.to_string_lossy()]).success();
+    let goal = std::fs::read_to_string(goal).unwrap();
+    assert_eq!(goal.matches(": send ").count(), sends.len());
+    assert_eq!(goal.matches(": recv ").count(), sends.len());
+
+    let words = [
+        "-np",
+        "8",
+        "-platform",
+        "platform.xml",
+        "-hostfile",
+        "hosts",
+        "--cfg=smpi/host-speed:1Gf",
+        "--cfg=network/model:CM02",
+        "--cfg=network/TCP-gamma:0",
+        "--cfg=network/crosstraffic:0",
+        "--cfg=smpi/async-small-thresh:1000000000",
+        "--cfg=smpi/send-is-detached-thresh:1000000000",
+        "-replay",
+        "ranks",
+    ];
+    let mut simulator = Command::new("smpirun");
+    if Command::new("smpirun").arg("-version").output().is_err() {
+        eprintln!("SKIPPED: no smpirun: install libsimgrid-dev to play the actions");
+        return;
+    }
+    simulator.args(words).current_dir(&to);
+    let played = process::run(&mut simulator, Duration::from_secs(60)).success();
+    let both = played.stdout + &played.stderr;
+    let seconds = both.split("Simulation time ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let seconds: f64 = seconds.unwrap().parse().unwrap();
+    let ideal: Value =
+        serde_json::from_str(&ask(&["whatif", &path, "--network", "ideal", "--json"]).success().stdout)
+            .unwrap();
+    let ideal = ideal["ideal_ns"].as_f64().unwrap() / 1e9;
+    assert!((seconds - ideal).abs() <= ideal * 1e-3 + 1e-6, "{seconds} s, {ideal} s");
+}

@@ -5,7 +5,7 @@
 //! Giménez, Labarta: *Scalability prediction for fundamental performance factors*, 2014). Standard sends never wait for
 //! their receives.
 
-mod compute;
+pub(crate) mod compute;
 mod path;
 
 use std::collections::BTreeMap;

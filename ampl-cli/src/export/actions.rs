@@ -1,0 +1,117 @@
+//! Actions of the ranks for simulators.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use ampl_analysis::actions::{Refusal, actions};
+use ampl_export::place::Place;
+use ampl_export::{goal, simgrid};
+use ampl_report::human::{bytes, plural};
+use ampl_trace::Trace;
+
+use super::{beside, refuse_existing, unwritable};
+use crate::failure::{Failure, NOT_FOUND};
+
+/// Form of the actions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Time-independent traces: a directory with a file for each rank.
+    Simgrid,
+    /// One text for LogGOPSim and htsim.
+    Goal,
+}
+
+impl Format {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Simgrid => "simgrid",
+            Self::Goal => "goal",
+        }
+    }
+}
+
+/// Writes the file or the directory, whole or not at all, and prints its path to stderr.
+///
+/// # Errors
+/// A [`Failure`] of status 2 where it exists, of status 4 where the actions would not be those of the run, of status 1
+/// where it cannot be written.
+pub fn write(run: &Path, output: Option<PathBuf>, trace: &Trace, format: Format) -> anyhow::Result<()> {
+    let target = output.unwrap_or_else(|| match format {
+        Format::Simgrid => beside(run, "simgrid"),
+        Format::Goal => beside(run, "trace.goal"),
+    });
+    refuse_existing(&target, if format == Format::Goal { "file" } else { "directory" })?;
+    let found = actions(trace, format == Format::Simgrid).map_err(|refusal| {
+        let (what, fix) = refused(&refusal);
+        Failure::message(NOT_FOUND, what, run.display(), fix)
+    })?;
+    let failed = |error| unwritable(&target, &error);
+    match format {
+        Format::Goal => {
+            let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let part =
+                tempfile::NamedTempFile::new_in(directory.unwrap_or(Path::new("."))).map_err(failed)?;
+            let mut out = BufWriter::new(part);
+            goal::write(&found, &mut out).and_then(|()| out.flush()).map_err(failed)?;
+            let part = out.into_inner().map_err(|error| failed(error.into_error()))?;
+            part.persist(&target).map_err(|error| failed(error.error))?;
+        }
+        Format::Simgrid => {
+            let place = Place::new(&target, Vec::new()).map_err(failed)?;
+            let ranks = found.ranks.len() as u32;
+            let mut list = String::new();
+            for (rank, own) in (0..).zip(&found.ranks) {
+                let name = format!("rank-{rank}.txt");
+                let mut out = BufWriter::new(File::create(place.path(&name)).map_err(failed)?);
+                simgrid::rank(rank, own, &mut out).and_then(|()| out.flush()).map_err(failed)?;
+                list += &format!("{name}\n");
+            }
+            let hosts: String = (0..ranks).map(|rank| format!("rank-{rank}\n")).collect();
+            let others = [("ranks", list), ("hosts", hosts), ("platform.xml", simgrid::platform(ranks))];
+            for (name, text) in others {
+                fs::write(place.path(name), text).map_err(failed)?;
+            }
+            place.finish().map_err(failed)?;
+        }
+    }
+    let all: u64 = found.ranks.iter().map(|own| own.len() as u64).sum();
+    tell!(
+        "ampl: {} in {}: {} of {}, {}",
+        plural(all, "action"),
+        target.display(),
+        plural(found.messages, "message"),
+        bytes(found.bytes as f64),
+        plural(found.collectives, "collective")
+    );
+    if found.modelled_ns > 0 {
+        tell!(
+            "ampl: computing of windows that are not kept is modelled from the ranks' sums ({})",
+            run.display()
+        );
+    }
+    Ok(())
+}
+
+fn refused(refusal: &Refusal) -> (String, &'static str) {
+    match refusal {
+        Refusal::NotWhole(lost) => {
+            let ranks = ampl_core::units::RankSet::from_iter(lost.iter().map(|&(rank, ..)| rank));
+            (
+                format!("calls of ranks {ranks} are not all recorded"),
+                "record them with trace.structure = \"all\"",
+            )
+        }
+        Refusal::Unmatched(number) => {
+            (format!("{} cannot be matched", plural(*number, "call")), "see 'ampl check'")
+        }
+        Refusal::Threads => ("several threads of a rank call MPI".into(), "their order is not recorded"),
+        Refusal::Function(name) => {
+            (format!("{name} is called, which these actions lack"), "replay the run with ampl-replay")
+        }
+        Refusal::Bytes(name) => {
+            (format!("the bytes of {name} are not known"), "record the making of its datatype")
+        }
+    }
+}
