@@ -19,16 +19,19 @@ pub fn counted_spans(rank: &RankTrace) -> Vec<(f64, f64)> {
 }
 
 /// Test of a window of `rank`: true where its calls were only counted for some time. A window without a length goes
-/// by its number.
-pub fn in_counted_span(rank: &RankTrace) -> impl Fn(&WindowSummary) -> bool + use<> {
+/// by its number. `None` where calls were never only counted.
+pub fn in_counted_span(rank: &RankTrace) -> Option<impl Fn(&WindowSummary) -> bool + use<>> {
     let spans = spans(rank);
-    move |window| {
+    let is_any = !spans.is_empty();
+    let is_in = |spans: &[Span], window: &WindowSummary| {
         let (start, end) = (window.start_ns as f64, window.end_ns as f64);
         spans.iter().any(|span| match end > start {
             true => start < span.time.1 && end > span.time.0,
             false => (span.windows.0..=span.windows.1).contains(&window.window),
         })
-    }
+    };
+    let test = move |window: &WindowSummary| is_in(&spans, window);
+    is_any.then_some(test)
 }
 
 /// A time in which calls were only counted.

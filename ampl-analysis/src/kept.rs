@@ -7,8 +7,7 @@ use ampl_trace::model::WindowSummary;
 /// Rank-windows that would have been kept, where `output.verify` recorded everything; `None` where it is off.
 pub fn would_keep(trace: &Trace, plan: Option<&Plan>) -> Option<u64> {
     plan.filter(|plan| plan.config.output.verify)?;
-    let windows = trace.ranks.iter().flat_map(|rank| &rank.windows);
-    Some(windows.filter(|window| is_kept_by(window, true)).count() as u64)
+    Some(trace.rank_windows_of(|window| is_kept_by(window, true)))
 }
 
 /// True where a window is kept or, where the run `verifies` and everything is stored, would have been.

@@ -5,13 +5,12 @@ mod kinds;
 use std::collections::BTreeSet;
 
 use ampl_core::config::{Event, Keep, Quantity, SiteTrace};
-use ampl_core::mpi::Function;
+use ampl_core::mpi::{Direction, FUNCTION_COUNT, Function};
 use ampl_core::plan::Plan;
 use ampl_core::units::RankSet;
 use ampl_reader::gaps::Recorded;
-use ampl_trace::decode::Calls;
 use ampl_trace::model::{GaveUp, STEP_CLOCK};
-use ampl_trace::record::GAP;
+use ampl_trace::record::{CALL_NO_ARGS, GAP};
 use ampl_trace::totals::SEVERAL;
 use ampl_trace::{RankTrace, Trace};
 
@@ -21,9 +20,6 @@ use crate::pauses::{self, Paused};
 use crate::{short_regions, uncovered, unstored};
 
 pub use kinds::{GuideReason, Lacks, LessReason, Missing};
-
-/// Most stored calls that are examined, over all ranks: a summary must take almost no time.
-const LOOKED_AT: usize = 200_000;
 
 /// Parts that the numbers of `trace` do not cover; empty where nothing is known to be missing.
 pub fn missing(trace: &Trace, plan: Option<&Plan>) -> Vec<Missing> {
@@ -108,7 +104,7 @@ pub fn done_less(trace: &Trace, plan: Option<&Plan>) -> Vec<Missing> {
 
 /// True where the run was over before its marker ended a window on any rank.
 pub fn ended_none(trace: &Trace, plan: &Plan) -> bool {
-    let one = |rank: &RankTrace| rank.process.finalized && rank.windows.len() == 1;
+    let one = |rank: &RankTrace| rank.process.finalized && rank.windows.count() == 1;
     !plan.config.window.marker.is_clock() && trace.windows() == 1 && trace.ranks.iter().all(one)
 }
 
@@ -153,7 +149,8 @@ fn windows(trace: &Trace, plan: &Plan, found: &mut Vec<Missing>) {
     }
     if trace.windows() > 1 && !plan.config.window.marker.is_clock() {
         let unmet = |rank: &&RankTrace| {
-            rank.process.finalized && matches!(&rank.windows[..], [only] if only.window == 0 && only.partial)
+            let first = rank.windows.get(0).filter(|_| rank.windows.count() == 1);
+            rank.process.finalized && first.is_some_and(|only| only.partial)
         };
         let ranks = RankSet::from_iter(trace.ranks.iter().filter(unmet).map(|rank| rank.process.rank));
         if !ranks.is_empty() {
@@ -188,12 +185,12 @@ fn counters(trace: &Trace, found: &mut Vec<Missing>) {
         if !is_counter(&metric.name) {
             continue;
         }
-        let cells =
-            |rank: &RankTrace| rank.windows.iter().filter_map(|window| window.cells.get(slot)).count();
-        let counted = |rank: &RankTrace| {
-            rank.windows.iter().filter_map(|window| window.cells.get(slot)).any(|cell| cell.n > 0.0)
+        let cells = |rank: &RankTrace| {
+            rank.windows.entries().iter().filter_map(|window| window.cells.get(slot)).collect::<Vec<_>>()
         };
-        let silent = trace.ranks.iter().filter(|rank| cells(rank) > 0 && !counted(rank)).count() as u64;
+        let counted = |rank: &RankTrace| cells(rank).iter().any(|cell| cell.n > 0.0);
+        let silent = trace.ranks.iter().filter(|rank| !cells(rank).is_empty() && !counted(rank));
+        let silent = silent.count() as u64;
         if silent > 0 {
             let why = trace.run.unmeasured.iter().find(|(name, _)| *name == metric.name);
             // Ranks without a summary have not counted it either.
@@ -215,8 +212,8 @@ fn is_counter(metric: &str) -> bool {
 fn guides(trace: &Trace, plan: &Plan, found: &mut Vec<Missing>) {
     let threads = trace.ranks.iter().any(|rank| rank.process.mpi_threads > 1);
     for (slot, metric) in plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide) {
-        let cells =
-            trace.ranks.iter().flat_map(|rank| &rank.windows).filter_map(|window| window.cells.get(slot));
+        let entries = trace.ranks.iter().flat_map(|rank| rank.windows.entries());
+        let cells = entries.filter_map(|window| window.cells.get(slot));
         let (mut any, mut observed, mut seen) = (false, false, false);
         for cell in cells {
             any = true;
@@ -274,8 +271,8 @@ fn not_stored(trace: &Trace, steps: &[RankStep], found: &mut Vec<Missing>) {
     let full = |step: &&RankStep| step.reason == "journal" && step.level == "summaries";
     let ranks: BTreeSet<u32> = steps.iter().filter(full).map(|step| step.rank).collect();
     let (mut missing, mut all) = (0u64, 0u64);
-    for rank in trace.ranks.iter().filter(|rank| ranks.contains(&rank.process.rank)) {
-        let (stored, counted) = (unstored::stored(trace, rank), unstored::in_sequence(&rank.process));
+    for (rank, stored) in unstored::stored(trace, &ranks) {
+        let counted = trace.rank(rank).map_or(0, |rank| unstored::in_sequence(&rank.process));
         missing = missing.saturating_add(counted.saturating_sub(stored));
         all = all.saturating_add(counted);
     }
@@ -312,30 +309,32 @@ fn nested(trace: &Trace, found: &mut Vec<Missing>) {
     let whole =
         |rank: &&RankTrace| rank.process.rank == 0 && rank.process.finalized && rank.process.steps.is_empty();
     let Some(first) = trace.ranks.first().filter(whole) else { return };
-    let Some(structure) = trace.structure.rank(0) else { return };
-    let mut signatures = structure.threads.iter().flat_map(|thread| &thread.signatures);
+    let Some(group) = trace.structure.groups().find(|group| group.contains(0)) else { return };
     // Calls that were not recorded have their own reasons.
-    if signatures.any(|signature| signature.function == GAP) {
+    if group.calls_any(|function| function == GAP) {
         return;
     }
-    let (stored, counted) = (unstored::stored(trace, first), unstored::in_sequence(&first.process));
+    let stored = unstored::stored(trace, &BTreeSet::from([0])).into_values().sum::<u64>();
+    let counted = unstored::in_sequence(&first.process);
     let nested = counted.saturating_sub(trace.run.early_calls).saturating_sub(stored);
     if nested > 0 && stored > 0 {
         found.push(Missing::NestedCalls(nested));
     }
 }
 
-/// Adds gaps in stored calls; a prefix of each rank's is examined.
+/// Adds gaps in stored calls, by their signatures.
 fn calls_of(trace: &Trace, found: &mut Vec<Missing>) {
-    let each = (LOOKED_AT / trace.ranks.len().max(1)).max(100);
     let mut bare = BTreeSet::new();
     let mut threads = false;
-    for rank in &trace.ranks {
-        let Some(structure) = trace.structure.rank(rank.process.rank) else { continue };
-        for call in Calls::new(&structure, rank).take(each).flatten() {
-            threads |= call.thread != 0;
-            if call.lacks_arguments() && !call.function.name().starts_with("MPI_Init") {
-                bare.insert(call.function.name());
+    for thread in trace.structure.groups().flat_map(|group| group.threads()) {
+        threads |= thread.number() != 0 && !thread.is_empty();
+        for (function, flags, _) in thread.calls() {
+            let lacks = flags & CALL_NO_ARGS != 0 && usize::from(function) < FUNCTION_COUNT;
+            let name = if lacks { Function(function).name() } else { continue };
+            let mut params = Function(function).spec().params.iter();
+            let has_inputs = params.any(|param| param.direction != Direction::Out);
+            if has_inputs && !name.starts_with("MPI_Init") {
+                bare.insert(name);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! ampl's own processor time, its parts, and its share of the job's.
 
 use ampl_trace::Trace;
-use ampl_trace::model::{Process, WindowSummary};
+use ampl_trace::model::{Process, WindowSummaries};
 use serde::Serialize;
 
 /// Shorter windows are joined, nanoseconds: one of a few calls says nothing of the job.
@@ -82,10 +82,10 @@ fn largest(trace: &Trace) -> Option<Largest> {
 }
 
 /// Shares of successive windows, joined to at least [`SHORTEST_NS`]; of all, where all are shorter together.
-fn stretches(windows: &[WindowSummary]) -> impl Iterator<Item = (u64, f64)> {
+fn stretches(windows: &WindowSummaries) -> impl Iterator<Item = (u64, f64)> {
     let mut found = Vec::new();
     let (mut first, mut length, mut own) = (0, 0u64, 0u64);
-    for window in windows {
+    for window in windows.iter_known().filter(|window| !window.is_bare()) {
         if length == 0 {
             first = window.window;
         }
@@ -105,11 +105,11 @@ fn stretches(windows: &[WindowSummary]) -> impl Iterator<Item = (u64, f64)> {
 #[cfg(test)]
 mod tests {
     use ampl_trace::RankTrace;
-    use ampl_trace::model::Step;
+    use ampl_trace::model::{Step, WindowSummary};
 
     use super::*;
 
-    fn windows(of: &[(i64, u64)]) -> Vec<WindowSummary> {
+    fn windows(of: &[(i64, u64)]) -> WindowSummaries {
         let mut end_ns = 0;
         let window = |(window, &(length, own_ns)): (u64, &(i64, u64))| {
             let start_ns = end_ns;

@@ -66,8 +66,8 @@ fn of_rank(trace: &Trace, rank: &RankTrace, wall: Option<usize>, pcontrol: Funct
         return None;
     }
     let (mut paused, mut of_ns) = (0.0, 0.0);
-    for window in &rank.windows {
-        if let Some((length, measured)) = wall.and_then(|wall| lengths(window, wall)) {
+    for window in rank.windows.iter_known() {
+        if let Some((length, measured)) = wall.and_then(|wall| lengths(&window, wall)) {
             of_ns += length;
             let missing = length - measured;
             paused += if missing > CLOCK * length + ROUNDED { missing } else { 0.0 };
@@ -90,8 +90,8 @@ fn lengths(window: &WindowSummary, wall: usize) -> Option<(f64, f64)> {
 
 /// True where a call of the rank begins a pause; `None` where no recorded one does and not all are recorded.
 fn begins(trace: &Trace, rank: u32, pcontrol: Function) -> Option<bool> {
-    let structure = trace.structure.rank(rank)?;
-    let all = || structure.threads.iter().flat_map(|thread| &thread.signatures);
+    let threads = trace.structure.signatures_of(rank)?;
+    let all = || threads.iter().flatten();
     let is_whole = |signature: &&Signature| signature.flags & (CALL_ERROR | CALL_NO_ARGS) == 0;
     let own = || all().filter(|signature| signature.function == pcontrol.0);
     if own().filter(is_whole).any(|signature| signature.words.first() == Some(&0)) {

@@ -1,10 +1,12 @@
 //! Calls that a rank counted, and that are not stored one by one.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use ampl_core::config::Keep;
 use ampl_core::mpi::{FUNCTIONS, Function};
 use ampl_reader::directory;
 use ampl_trace::model::Process;
-use ampl_trace::{RankTrace, RunInfo, Trace};
+use ampl_trace::{RunInfo, Trace};
 
 /// Calls of a process that are in its sequence, as it counted them: without queries such as `MPI_Initialized`.
 pub fn in_sequence(process: &Process) -> u64 {
@@ -12,19 +14,16 @@ pub fn in_sequence(process: &Process) -> u64 {
     calls.fold(0, |sum, &(_, calls)| sum.saturating_add(calls))
 }
 
-/// Number of these that are stored one by one.
-pub fn stored(trace: &Trace, rank: &RankTrace) -> u64 {
-    let mut stored = 0u64;
-    for thread in trace.structure.rank(rank.process.rank).into_iter().flat_map(|rank| rank.threads) {
-        for (terminal, calls) in thread.grammar.totals() {
-            let function = thread.signatures.get(terminal as usize).map(|signature| signature.function);
-            let spec = function.and_then(|function| FUNCTIONS.get(usize::from(function)));
-            if spec.is_some_and(|spec| !spec.class.only_asks()) {
-                stored = stored.saturating_add(calls);
-            }
-        }
-    }
-    stored
+/// Number of these that are stored one by one, of each of `ranks`.
+pub fn stored(trace: &Trace, ranks: &BTreeSet<u32>) -> BTreeMap<u32, u64> {
+    let calls = trace.structure.function_calls();
+    let is_counted =
+        |function: u16| FUNCTIONS.get(usize::from(function)).is_some_and(|spec| !spec.class.only_asks());
+    let of = |rank: u32| {
+        let own = calls.of(rank).into_iter().flatten().filter(|&(&function, _)| is_counted(function));
+        own.fold(0u64, |sum, (_, calls)| sum.saturating_add(*calls))
+    };
+    ranks.iter().map(|&rank| (rank, of(rank))).collect()
 }
 
 /// Reason why none of the calls of a process is stored.

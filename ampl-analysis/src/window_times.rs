@@ -91,7 +91,7 @@ impl Columns {
     /// The same for `rank`, with its number of threads.
     pub fn of_rank(self, rank: &RankTrace) -> RankColumns {
         let sum = |at: Option<usize>| -> f64 {
-            let cells = rank.windows.iter().filter_map(|window| window.cells.get(at?));
+            let cells = rank.windows.iter_known().filter_map(|window| window.cells.get(at?));
             cells.map(|cell| cell.sum).filter(|sum| sum.is_finite()).sum()
         };
         // Older traces lack the number of threads: it is estimated from below.
@@ -150,6 +150,6 @@ impl RankColumns {
 
 /// The windows that the end of the run ended on any of `ranks`.
 pub fn partial_windows<'a>(ranks: impl Iterator<Item = &'a RankTrace>) -> BTreeSet<u64> {
-    let windows = ranks.flat_map(|rank| &rank.windows);
+    let windows = ranks.flat_map(|rank| rank.windows.iter_known());
     windows.filter(|window| window.partial).map(|window| window.window).collect()
 }

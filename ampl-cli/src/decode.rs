@@ -235,13 +235,14 @@ struct Share {
 
 /// Windows of `rank` that partners may keep; all of them where everything is stored to `verify`.
 fn shares(rank: &RankTrace, verify: bool) -> BTreeMap<u64, Share> {
-    let told = |window: &&WindowSummary| verify || window.partner || window.inclusion.is_some();
+    let told = |window: &WindowSummary| verify || window.partner || window.inclusion.is_some();
     let share = |window: &WindowSummary| Share {
         kept: verify.then(|| window.is_sampled()),
         partner: window.partner,
         inclusion: window.inclusion,
     };
-    rank.windows.iter().filter(told).map(|window| (window.window, share(window))).collect()
+    let shared = rank.windows.iter().filter(|window| told(window));
+    shared.map(|window| (window.window, share(&window))).collect()
 }
 
 /// The form of the lines.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ampl_core::plan::Plan;
+use ampl_reader::directory;
 pub use ampl_reader::directory::TRACE;
-use ampl_reader::directory::{self, read_spread};
 use ampl_reader::{OpenError, Run};
 use ampl_trace::{Damage, Trace};
 
@@ -25,7 +25,7 @@ impl RunArg {
     /// # Errors
     /// The [`failure`] of opening it.
     pub fn read(&self) -> anyhow::Result<Trace> {
-        let trace = read_spread(&self.run).map_err(failure)?;
+        let trace = directory::read(&self.run).map_err(failure)?;
         trace.damage.iter().for_each(|damage| tell!("{}", message(damage, &self.run)));
         Ok(trace)
     }

@@ -17,7 +17,7 @@ pub fn text(trace: &Trace, run: &Path) -> String {
 
 /// Prints the summary of the run in `dir` to stderr, or why there is none.
 pub fn print(dir: &Path) {
-    match directory::read_spread(dir) {
+    match directory::read(dir) {
         Ok(trace) => tell!("{}", text(&trace, dir).trim_end()),
         Err(error) => {
             failure::report(&rundir::failure(error));

@@ -174,12 +174,12 @@ fn divide(plan: &mut Plan, earlier: &[Vec<MetricSummary>]) {
     plan.config.groups = (0..2)
         .map(|label| {
             let own = labels.iter().enumerate().filter(|(_, own)| **own == label);
-            let own: Vec<String> = own.map(|(rank, _)| rank.to_string()).collect();
+            let own: RankSet = own.map(|(rank, _)| rank as u32).collect();
             let (size, error) = (price.sizes[label], price.errors[label]);
             Group {
                 name: format!("all-{}", label + 1),
-                target: target_of(own.len() as u64, size, error, CONFIDENCE, bound),
-                members: RankSet::parse(&own.join(",")).expect("numbers parse").into(),
+                target: target_of(own.len(), size, error, CONFIDENCE, bound),
+                members: own.into(),
                 pinned: RankSet::default(),
             }
         })

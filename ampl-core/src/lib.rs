@@ -34,3 +34,4 @@ pub mod refusal;
 pub mod stats;
 pub mod units;
 pub mod value;
+pub mod window_set;

@@ -178,6 +178,19 @@ impl FromIterator<u32> for RankSet {
     }
 }
 
+impl FromIterator<Rank> for RankSet {
+    fn from_iter<I: IntoIterator<Item = Rank>>(ranks: I) -> Self {
+        ranks.into_iter().map(|rank| rank.0).collect()
+    }
+}
+
+/// The union.
+impl FromIterator<Self> for RankSet {
+    fn from_iter<I: IntoIterator<Item = Self>>(sets: I) -> Self {
+        Self::merged(sets.into_iter().flat_map(|set| set.ranges).collect())
+    }
+}
+
 impl std::fmt::Display for RankSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (index, (low, high)) in self.ranges.iter().enumerate() {
@@ -214,6 +227,17 @@ mod tests {
         assert_eq!(set.position(Rank(130)), Some(9));
         assert_eq!(set.iter().count(), 17);
         assert_eq!(set.max(), Some(Rank(137)));
+    }
+
+    #[test]
+    fn sets_of_ranks_are_those_of_their_texts() {
+        for ranks in [&[][..], &[3], &[4, 3, 5, 5, 0], &[u32::MAX, 0, u32::MAX - 1], &[7, 9, 8, 1, 2, 2]] {
+            let text: Vec<String> = ranks.iter().map(u32::to_string).collect();
+            let set: RankSet = ranks.iter().copied().collect();
+            assert_eq!(set, RankSet::parse(&text.join(",")).unwrap());
+            let parts = ranks.chunks(2).map(|part| part.iter().copied().collect::<RankSet>());
+            assert_eq!(parts.collect::<RankSet>(), set);
+        }
     }
 
     #[test]

@@ -168,7 +168,7 @@ fn weights(rank: &RankTrace, plan: &Plan) -> HashMap<u64, f64> {
         _ => None,
     };
     let kept = rank.windows.iter().filter(|window| window.kept);
-    kept.filter_map(|window| Some((window.window, weight(window)?))).collect()
+    kept.filter_map(|window| Some((window.window, weight(&window)?))).collect()
 }
 
 fn argument<'a>(call: &'a Call, names: &[&str]) -> Option<&'a Value> {

@@ -90,7 +90,7 @@ pub fn write<'a>(
     let mut written = 0;
     for rank in trace.ranks.iter().filter(|rank| selection.takes_rank(rank.process.rank)) {
         for window in rank.windows.iter().filter(|window| selection.takes_window(window)) {
-            for row in rows(&trace.run, rank, window) {
+            for row in rows(&trace.run, rank, &window) {
                 table.row(&row)?;
                 written += 1;
             }

@@ -91,7 +91,7 @@ impl Grid {
                     }
                     let cell = &mut cells[row * columns.len() + column];
                     cell.kept |= window.kept;
-                    let Observed::Measured(times, _) = own_places.observed(window) else {
+                    let Observed::Measured(times, _) = own_places.observed(&window) else {
                         own[column].lacks = true;
                         continue;
                     };

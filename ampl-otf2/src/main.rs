@@ -43,7 +43,7 @@ fn main() -> ExitCode {
             return ExitCode::from(NOT_FOUND);
         }
     };
-    let trace = match directory::read_spread(run) {
+    let trace = match directory::read(run) {
         Ok(trace) => trace,
         Err(error) => {
             eprintln!("ampl: {error} ({}): name a run directory or its trace.ampl", run.display());

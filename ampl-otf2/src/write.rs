@@ -55,7 +55,8 @@ pub fn write(
     let mut last = 0;
     for rank in rows.ranks() {
         let number = rank.process.rank;
-        let taken = rank.windows.iter().filter(|window| selection.takes_window(window));
+        let windows = rank.windows.spread();
+        let taken = windows.iter().filter(|window| selection.takes_window(window));
         let stretches = not_kept(taken);
         let of_rank = sides.take(number)?;
         let mut open: Option<Thread<'_>> = None;

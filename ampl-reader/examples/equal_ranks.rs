@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             probability: 0.5,
             ..WindowSummary::default()
         };
-        let one = RankTrace { process, windows: vec![kept], ..RankTrace::default() };
+        let one = RankTrace { process, windows: vec![kept].into(), ..RankTrace::default() };
         writer.rank(&rank_parts(&one))?;
     }
     writer.run(&run, &[])?;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use ampl_core::mpi::{Class, FUNCTIONS};
 use ampl_trace::gaps::Reason;
-use ampl_trace::structure::{JobStructure, RankStructure};
+use ampl_trace::structure::FunctionCalls;
 use ampl_trace::{RankTrace, Trace};
 
 use crate::sites::Symbols;
@@ -54,19 +54,19 @@ impl Recorded {
     /// Recorded calls and gaps of `trace`; call sites are named by `symbols`, or not.
     pub fn of(trace: &Trace, mut symbols: Option<&mut Symbols>) -> Self {
         let mut found = Self::default();
+        let calls = (!trace.run.has_gaps).then(|| trace.structure.function_calls());
         for rank in &trace.ranks {
-            found.add(rank, trace.run.has_gaps, &trace.structure, symbols.as_deref_mut());
+            found.add(rank, calls.as_ref(), symbols.as_deref_mut());
         }
         found
     }
 
-    /// Adds a `rank`. Where not all gaps are recorded (`has_gaps`), calls that are in none are looked for in its
-    /// `structure`.
+    /// Adds a `rank`. Where not all gaps are recorded, calls that are neither in one nor among the `recorded` ones are
+    /// missing.
     pub fn add(
         &mut self,
         rank: &RankTrace,
-        has_gaps: bool,
-        structure: &JobStructure,
+        recorded: Option<&FunctionCalls<'_>>,
         mut symbols: Option<&mut Symbols>,
     ) {
         let counted = rank.process.calls.iter().filter(|&&(function, _)| is_sequenced(function));
@@ -81,10 +81,11 @@ impl Recorded {
                 group.put(part.function, site, part.calls);
             }
         }
-        if !has_gaps && rank.gaps.is_empty() {
-            let recorded = structure.rank(rank.process.rank).map(|own| recorded(&own)).unwrap_or_default();
+        if let Some(recorded) = recorded.filter(|_| rank.gaps.is_empty()) {
+            let recorded = recorded.of(rank.process.rank);
             let less = |(&function, &calls): (&u16, &u64)| {
-                (function, calls.saturating_sub(recorded.get(&function).copied().unwrap_or(0)))
+                let of = recorded.and_then(|recorded| recorded.get(&function));
+                (function, calls.saturating_sub(of.copied().unwrap_or(0)))
             };
             let unknown: BTreeMap<u16, u64> = counted.iter().map(less).filter(|own| own.1 > 0).collect();
             missing = sum(unknown.values());
@@ -135,23 +136,6 @@ impl MissingCalls {
 /// True where calls of the function have a place in the sequence.
 fn is_sequenced(function: u16) -> bool {
     FUNCTIONS.get(usize::from(function)).is_some_and(|spec| spec.class != Class::CountOnly)
-}
-
-/// Recorded calls of a rank by function.
-fn recorded(structure: &RankStructure) -> BTreeMap<u16, u64> {
-    let mut calls = BTreeMap::new();
-    for thread in &structure.threads {
-        for (terminal, number) in thread.grammar.totals() {
-            let signature = thread.signatures.get(terminal as usize);
-            if let Some(function) =
-                signature.map(|signature| signature.function).filter(|&own| is_sequenced(own))
-            {
-                let total: &mut u64 = calls.entry(function).or_default();
-                *total = total.saturating_add(number);
-            }
-        }
-    }
-    calls
 }
 
 fn sum<'a>(calls: impl Iterator<Item = &'a u64>) -> u64 {

@@ -8,7 +8,7 @@ use ampl_core::plan::Plan;
 use ampl_trace::communicators::Communicators;
 use ampl_trace::decode::{Calls, Events};
 use ampl_trace::format::TraceFile;
-use ampl_trace::model::{Process, Sizes, WindowSummary};
+use ampl_trace::model::{Process, Sizes};
 use ampl_trace::structure::{JobStructure, RankStructure};
 use ampl_trace::time_index::RankIndex;
 use ampl_trace::totals::Totals;
@@ -81,7 +81,7 @@ impl Run {
             Some(Ok(file)) if file.structure().is_ok() && file.damage().is_empty() => {
                 Source::File(file.into())
             }
-            _ => Source::Read(directory::read_spread(path)?.into()),
+            _ => Source::Read(directory::read(path)?.into()),
         };
         Ok(Self::of(source))
     }
@@ -186,8 +186,7 @@ impl Run {
         }
     }
 
-    /// Windows, times and places of `rank`, with one entry for every window; `None` where it left nothing. Reads no
-    /// section of another rank.
+    /// Windows, times and places of `rank`; `None` where it left nothing. Reads no section of another rank.
     pub fn rank_trace(&self, rank: u32) -> Option<RankTrace> {
         self.rank_trace_with(rank, true)
     }
@@ -200,9 +199,8 @@ impl Run {
     fn rank_trace_with(&self, rank: u32, times: bool) -> Option<RankTrace> {
         match &self.source {
             Source::File(file) => {
-                let (mut found, damage) = file.rank_with(rank, times)?;
+                let (found, damage) = file.rank_with(rank, times)?;
                 self.of_ranks.borrow_mut().extend(damage);
-                WindowSummary::spread(&mut found.windows);
                 Some(found)
             }
             Source::Read(trace) => trace.rank(rank).cloned(),
@@ -225,8 +223,9 @@ impl Run {
     /// Recorded calls of all ranks, and what is missing, by reason; call sites are named by `symbols`.
     pub fn recorded(&self, symbols: &mut Symbols) -> Recorded {
         let mut found = Recorded::default();
+        let calls = (!self.info.has_gaps).then(|| self.structure().function_calls());
         for rank in self.ranks().into_iter().filter_map(|rank| self.rank_trace(rank)) {
-            found.add(&rank, self.info.has_gaps, self.structure(), Some(symbols));
+            found.add(&rank, calls.as_ref(), Some(symbols));
         }
         found
     }

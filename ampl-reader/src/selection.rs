@@ -1,5 +1,7 @@
 //! A part of a run: some ranks, and a stretch of time.
 
+use std::borrow::Cow;
+
 use ampl_core::units::{Rank, RankSet};
 use ampl_trace::model::WindowSummary;
 
@@ -42,10 +44,10 @@ impl Selection {
 
     /// End of the last of `windows`, nanoseconds since T0, where none of them is in the time asked for; `None`
     /// otherwise, and without windows.
-    pub fn misses<'a>(&self, windows: impl Iterator<Item = &'a WindowSummary>) -> Option<i64> {
+    pub fn misses<'a>(&self, windows: impl Iterator<Item = Cow<'a, WindowSummary>>) -> Option<i64> {
         let mut last = None;
         for window in windows {
-            if self.takes_window(window) {
+            if self.takes_window(&window) {
                 return None;
             }
             last = last.max(Some(window.end_ns));

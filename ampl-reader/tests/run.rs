@@ -23,7 +23,7 @@ fn pieces_of_a_run_equal_the_whole() {
     assert!(files.len() >= 3, "{files:?}");
     for path in files {
         let run = Run::open(&path).unwrap();
-        let whole = directory::read_spread(&path).unwrap();
+        let whole = directory::read(&path).unwrap();
         assert_eq!(run.info(), &whole.run);
         assert_eq!(run.ranks(), whole.ranks.iter().map(|rank| rank.process.rank).collect::<Vec<_>>());
         assert_eq!((run.decisions(), run.sizes()), (&whole.decisions[..], whole.sizes));
@@ -67,7 +67,7 @@ fn equal_ranks(ranks: u32) -> (Vec<u8>, Vec<Placed>) {
         let mut one = RankTrace::default();
         one.process.rank = rank;
         let end_ns = 1000 + i64::from(rank);
-        one.windows = vec![WindowSummary { end_ns, kept: true, ..WindowSummary::default() }];
+        one.windows = vec![WindowSummary { end_ns, kept: true, ..WindowSummary::default() }].into();
         let own = rank_parts(&one).into_iter().filter(|part| part.kind != Kind::Processes);
         sections.extend(own.map(|part| (part.kind, part.rank, part.payload.into_owned())));
     }

@@ -133,6 +133,7 @@ pub fn refusals(run: &Run, started: Option<u32>, lacks: impl Fn(Function) -> boo
     let mut functions = std::collections::BTreeSet::new();
     let (mut unfinished, mut threads) = (Vec::new(), None);
     let mut missing = Recorded::default();
+    let calls = (!run.info().has_gaps).then(|| run.structure().function_calls());
     for &rank in &ranks {
         let Some(process) = run.process(rank) else { continue };
         functions.extend(process.calls.iter().filter(|(_, calls)| *calls > 0).map(|(function, _)| *function));
@@ -140,7 +141,7 @@ pub fn refusals(run: &Run, started: Option<u32>, lacks: impl Fn(Function) -> boo
             unfinished.push(rank);
         }
         let Some(trace) = run.rank_trace(rank) else { continue };
-        missing.add(&trace, run.info().has_gaps, run.structure(), None);
+        missing.add(&trace, calls.as_ref(), None);
         if run.structure().rank(rank).is_some_and(|structure| structure.threads.len() > 1) {
             threads.get_or_insert(rank);
         }

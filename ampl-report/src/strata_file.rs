@@ -6,7 +6,6 @@ use std::path::Path;
 use ampl_analysis::strata::{Stratification, Stratum};
 use ampl_core::cluster::{floor_of_each, target_of};
 use ampl_core::config::{Config, ErrorBound, Group, Target, UNGROUPED};
-use ampl_core::units::Rank;
 
 use crate::human::{digits, percent, plural};
 
@@ -90,11 +89,10 @@ fn group(division: &Stratification, stratum: &Stratum, several: bool) -> Group {
         error => Target::Bound { confidence, error },
     };
     let pinned = division.plan.groups[division.group].pinned.iter();
-    let pinned = pinned.filter(|&rank: &Rank| stratum.ranks.contains(rank)).map(|rank| rank.0);
     Group {
         name: name(stratum).to_owned(),
         members: stratum.ranks.clone().into(),
         target,
-        pinned: pinned.collect(),
+        pinned: pinned.filter(|&rank| stratum.ranks.contains(rank)).collect(),
     }
 }

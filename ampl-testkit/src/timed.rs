@@ -114,7 +114,7 @@ pub fn trace(ranks: Vec<Timed>, keeps: impl Fn(u32) -> bool) -> Trace {
             process,
             modules: structure.modules.clone().into(),
             sites: structure.sites.clone().into(),
-            windows: vec![window],
+            windows: vec![window].into(),
             times: if kept { encoder.finish() } else { Vec::new() },
             ..RankTrace::default()
         });

@@ -8,7 +8,7 @@
 //! let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/v1/four-ranks.ampl");
 //! let trace = ampl_trace::format::read(&std::fs::read(golden)?)?;
 //! for rank in &trace.ranks {
-//!     println!("rank {} on {}: {} windows", rank.process.rank, rank.process.host, rank.windows.len());
+//!     println!("rank {} on {}: {} windows", rank.process.rank, rank.process.host, rank.windows.count());
 //! }
 //! for (function, calls) in trace.function_calls() {
 //!     println!("{calls} calls of {}", ampl_core::mpi::Function(function).name());
@@ -45,6 +45,7 @@ pub mod timed;
 pub mod timing;
 pub mod totals;
 pub mod varint;
+mod window_summary;
 
 pub use error::{Damage, ReadError};
 pub use model::{RankTrace, RunInfo, Trace};

@@ -7,7 +7,6 @@ use ampl_core::mpi::constants::AbiFamily;
 use ampl_core::plan::Plan;
 use serde::{Deserialize, Serialize};
 
-use crate::cells::Cells;
 use crate::error::Damage;
 use crate::gaps::Gaps;
 use crate::metadata::Metadata;
@@ -182,8 +181,8 @@ pub struct RankTrace {
     pub modules: Arc<[String]>,
     /// Call sites, shared likewise.
     pub sites: Arc<[Site]>,
-    /// Window summaries, ascending.
-    pub windows: Vec<WindowSummary>,
+    /// Window summaries, ascending. Shared by ranks that have equal ones.
+    pub windows: WindowSummaries,
     /// Times of the calls of stored windows: [`crate::timing`].
     pub times: Vec<u8>,
     /// Addresses of the places that its calls name.
@@ -196,8 +195,7 @@ impl RankTrace {
     /// Leaves the summaries of this rank's windows out of a trace file, as `output.rank_summaries` asks: the number of
     /// windows stays, and the weights of stored times.
     pub fn leave_out_summaries(&mut self) {
-        let end = |window: &WindowSummary| window.window.saturating_add(window.repeat.max(1));
-        self.process.windows = self.windows.last().map_or(0, end);
+        self.process.windows = self.windows.end();
     }
 }
 
@@ -309,10 +307,10 @@ fn is_zero(number: &u64) -> bool {
 
 /// Calls per function by name, so that the numbers of another table do no harm.
 mod by_name {
-    use std::collections::BTreeMap;
+    use std::fmt;
 
     use ampl_core::mpi::Function;
-    use serde::de::Error;
+    use serde::de::{Error, MapAccess, Visitor};
     use serde::{Deserialize, Deserializer, Serializer};
 
     pub fn serialize<S: Serializer>(calls: &[(u16, u64)], serializer: S) -> Result<S::Ok, S::Error> {
@@ -320,14 +318,51 @@ mod by_name {
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(u16, u64)>, D::Error> {
-        let stored = BTreeMap::<String, u64>::deserialize(deserializer)?;
-        let number = |name: &str| Function::by_name(name).map(|function| function.0);
-        let each = |(name, calls): (String, u64)| {
-            number(&name).map(|number| (number, calls)).ok_or_else(|| D::Error::custom("an unknown function"))
-        };
-        let mut calls = stored.into_iter().map(each).collect::<Result<Vec<_>, _>>()?;
-        calls.sort_unstable();
-        Ok(calls)
+        deserializer.deserialize_map(Calls)
+    }
+
+    struct Calls;
+
+    impl<'de> Visitor<'de> for Calls {
+        type Value = Vec<(u16, u64)>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("calls by function")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut calls = Vec::new();
+            while let Some((Named(function), number)) = map.next_entry()? {
+                calls.push((function, number));
+            }
+            calls.sort_unstable();
+            calls.shrink_to_fit();
+            Ok(calls)
+        }
+    }
+
+    /// A function of that name.
+    struct Named(u16);
+
+    impl<'de> Deserialize<'de> for Named {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            struct Name;
+
+            impl Visitor<'_> for Name {
+                type Value = Named;
+
+                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str("a function's name")
+                }
+
+                fn visit_str<E: Error>(self, name: &str) -> Result<Named, E> {
+                    let function = Function::by_name(name).ok_or_else(|| E::custom("an unknown function"))?;
+                    Ok(Named(function.0))
+                }
+            }
+
+            deserializer.deserialize_str(Name)
+        }
     }
 }
 
@@ -353,79 +388,7 @@ pub use crate::last::{End, EndBasis, GaveUp, Liveness, Peer, Place, ThreadPlace}
 
 pub use crate::site::{Aggregate, Site, call_path};
 
-/// Number from which strata that last are stored; strata of windows are below.
-pub const LASTING_STRATA: u16 = 256;
-
-/// One rank's window.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct WindowSummary {
-    /// Its number.
-    pub window: u64,
-    /// Start, nanoseconds since T0.
-    pub start_ns: i64,
-    /// End, nanoseconds since T0.
-    pub end_ns: i64,
-    /// Time the agent itself took in it, nanoseconds.
-    pub own_ns: u64,
-    /// True where its calls are stored.
-    pub kept: bool,
-    /// True where it was drawn: it then stands for 1/probability windows.
-    pub drawn: bool,
-    /// True where it was not drawn, but kept because a rank that this one exchanges messages with was.
-    pub partner: bool,
-    /// True where the end of the run closed it.
-    pub partial: bool,
-    /// Probability with which it was drawn, in [0, 1]: its design weight is 1 over it.
-    pub probability: f64,
-    /// Probability that the rank or a partner of it was drawn, where that is another: see
-    /// [`WindowSummary::inclusion`].
-    pub inclusion: Option<f64>,
-    /// Stratum that it was drawn in: from 1 where it was decided after its end, or 0 where it was kept in full;
-    /// [`LASTING_STRATA`] and the stratum where its group was divided beforehand.
-    pub stratum: Option<u16>,
-    /// Update whose directive decided.
-    pub update: u64,
-    /// One cell per metric of [`RunInfo::metrics`]; none where only drawn windows are summarised.
-    pub cells: Cells,
-    /// Number of windows in a row, this one the first, that were alike; 0 is as good as 1.
-    pub repeat: u64,
-}
-
-impl WindowSummary {
-    /// True where its calls are stored for the sample: its rank was drawn, or a message partner of its rank.
-    pub fn is_sampled(&self) -> bool {
-        self.drawn || self.partner
-    }
-
-    /// Largest number of windows of one rank that are told apart: a damaged file must not ask for memory.
-    const MOST: u64 = 1 << 21;
-
-    /// Probability with which its calls are stored because of a draw, in [0, 1]. Their design weight in a total over
-    /// everything stored is 1 over it.
-    pub fn inclusion(&self) -> f64 {
-        self.inclusion.unwrap_or(self.probability)
-    }
-
-    /// `windows` with one entry each, where several in a row were stored as one.
-    pub fn spread(windows: &mut Vec<Self>) {
-        let number = |window: &Self| window.repeat.max(1);
-        let all = windows.iter().map(number).fold(0, u64::saturating_add);
-        if all == windows.len() as u64 || all > Self::MOST {
-            return;
-        }
-        let each = |first: Self| {
-            let all = number(&first);
-            let length = first.end_ns.saturating_sub(first.start_ns) as f64 / all as f64;
-            (0..all).map(move |index| {
-                let at = |index: u64| first.start_ns.saturating_add((length * index as f64) as i64);
-                let (start_ns, end_ns) = (at(index), at(index + 1));
-                let (window, own_ns) = (first.window.saturating_add(index), first.own_ns / all);
-                Self { window, start_ns, end_ns, own_ns, repeat: 1, ..first.clone() }
-            })
-        };
-        *windows = std::mem::take(windows).into_iter().flat_map(each).collect();
-    }
-}
+pub use crate::window_summary::{LASTING_STRATA, WindowIter, WindowSummaries, WindowSummary};
 
 impl Trace {
     /// Calls per function over all ranks, ascending by function index.
@@ -442,22 +405,27 @@ impl Trace {
 
     /// Number of windows: one more than the highest number of any rank.
     pub fn windows(&self) -> u64 {
-        self.ranks
-            .iter()
-            .filter_map(|rank| rank.windows.last())
-            .map(|w| w.window.saturating_add(1))
-            .max()
-            .unwrap_or(0)
+        self.ranks.iter().map(|rank| rank.windows.end()).max().unwrap_or(0)
+    }
+
+    /// Number of rank-windows.
+    pub fn rank_windows(&self) -> u64 {
+        self.ranks.iter().map(|rank| rank.windows.count()).fold(0, u64::saturating_add)
+    }
+
+    /// Number of rank-windows that are `counted`; asked once for each entry.
+    pub fn rank_windows_of(&self, counted: impl Fn(&WindowSummary) -> bool) -> u64 {
+        self.ranks.iter().map(|rank| rank.windows.count_of(&counted)).fold(0, u64::saturating_add)
     }
 
     /// Rank-windows whose calls are stored.
     pub fn kept_windows(&self) -> u64 {
-        self.ranks.iter().flat_map(|rank| &rank.windows).filter(|w| w.kept).count() as u64
+        self.rank_windows_of(|window| window.kept)
     }
 
     /// Rank-windows whose calls are stored because a message partner was drawn.
     pub fn partner_windows(&self) -> u64 {
-        self.ranks.iter().flat_map(|rank| &rank.windows).filter(|w| w.kept && w.partner).count() as u64
+        self.rank_windows_of(|window| window.kept && window.partner)
     }
 
     /// Data of `rank`.

@@ -270,6 +270,12 @@ impl Totals {
         self.shares.iter().map(|(&(function, rank), &share)| (function, rank, share))
     }
 
+    /// Calls and time of each rank in `function`, by rank.
+    pub fn shares_of(&self, function: u16) -> impl Iterator<Item = (u32, Share)> + '_ {
+        let shares = self.shares.range((function, 0)..=(function, u32::MAX));
+        shares.map(|(&(_, rank), &share)| (rank, share))
+    }
+
     /// Bytes of the section that stores them, before they are compressed.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();

@@ -39,7 +39,7 @@ fn windows(config: &str, calls: &[(Function, u64, u64)], end: u64) -> (Plan, Vec
         leave(&mut thread, call, &[0x10, 0x20, 1, 1, 1, 1]);
     }
     thread.finish(end);
-    (job.shared.plan.clone(), job.read().rank.windows, readings.load(Ordering::Relaxed))
+    (job.shared.plan.clone(), job.read().rank.windows.entries().to_vec(), readings.load(Ordering::Relaxed))
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn run(config: &str, directive: &Directive, noted: &[u32]) -> Compacted {
     }
     thread.finish(500);
     let read = job.read();
-    let stored: Vec<bool> = read.rank.windows.iter().map(|window| window.kept).collect();
+    let stored: Vec<bool> = read.rank.windows.entries().iter().map(|window| window.kept).collect();
     assert_eq!(stored, traced, "what a host tool is told is what is stored");
     read
 }
@@ -87,7 +87,7 @@ fn a_rank_keeps_what_a_drawn_partner_keeps() {
     let directive = seed(5);
     let Compacted { rank, structure, .. } = run(&configuration(""), &directive, &[5]);
     let pi = 1.0 - (24.0 / 32.0) * (23.0 / 31.0);
-    let mut windows = rank.windows.iter();
+    let mut windows = rank.windows.entries().iter();
     let first = windows.next().unwrap();
     assert_eq!((first.kept, first.drawn, first.partner, first.inclusion), (true, true, false, None));
     let before = windows.next().unwrap();
@@ -108,10 +108,10 @@ fn nothing_changes_without_the_key() {
     let off = configuration("").replace("\"keep\"", "\"off\"\nselection = \"predictive\"");
     let rank = run(&off, &seed(5), &[5]).rank;
     assert_eq!(
-        rank.windows.iter().map(|window| window.kept).collect::<Vec<_>>(),
+        rank.windows.entries().iter().map(|window| window.kept).collect::<Vec<_>>(),
         [true, false, false, false, false]
     );
-    assert!(rank.windows.iter().all(|window| !window.partner && window.inclusion.is_none()));
+    assert!(rank.windows.entries().iter().all(|window| !window.partner && window.inclusion.is_none()));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_partner_that_is_not_drawn_keeps_nothing_and_is_counted_for_the_drawn() {
         .expect("there are many");
     let rank = run(&configuration(""), &drawn, &[5]).rank;
     let pi = 1.0 - (24.0 / 32.0) * (23.0 / 31.0);
-    for window in &rank.windows[2..] {
+    for window in &rank.windows.entries()[2..] {
         assert!(window.kept && window.drawn && !window.partner);
         assert!(window.probability == 0.25 && (window.inclusion() - pi).abs() < 1e-12, "{window:?}");
     }
@@ -131,7 +131,7 @@ fn a_partner_that_is_not_drawn_keeps_nothing_and_is_counted_for_the_drawn() {
         .find(|directive| !is_drawn(0, directive) && !is_drawn(5, directive))
         .expect("there are many");
     let rank = run(&configuration(""), &neither, &[5]).rank;
-    assert!(rank.windows[1..].iter().all(|window| !window.kept && window.inclusion.is_none()));
+    assert!(rank.windows.entries()[1..].iter().all(|window| !window.kept && window.inclusion.is_none()));
 }
 
 #[test]
@@ -142,8 +142,8 @@ fn a_pinned_partner_is_kept_with_always() {
         ..directive(Mechanism::Global, 1)
     };
     let rank = run(&configuration(pinned), &never, &[3, 7]).rank;
-    assert!(!rank.windows[1].kept);
-    for window in &rank.windows[2..] {
+    assert!(!rank.windows.entries()[1].kept);
+    for window in &rank.windows.entries()[2..] {
         assert!(window.kept && window.partner && window.probability == 0.0);
         assert_eq!(window.inclusion(), 1.0);
     }
@@ -153,7 +153,7 @@ fn a_pinned_partner_is_kept_with_always() {
 fn only_drawn_ranks_are_in_a_sample_of_summaries() {
     let config = configuration("").replace("[window]", "summaries = \"sampled\"\n[window]");
     let rank = run(&config, &seed(5), &[5]).rank;
-    assert!(rank.windows[2..].iter().all(|window| window.kept && window.cells.is_empty()));
+    assert!(rank.windows.entries()[2..].iter().all(|window| window.kept && window.cells.is_empty()));
 }
 
 #[test]
@@ -171,10 +171,10 @@ fn every_thread_s_partners_count_where_coins_are_flipped() {
             .iter()
             .any(|&rank| kept(&plan("", RANKS), Rank(rank), WindowId(window), &directive).kept)
     };
-    for window in &rank.windows[2..] {
+    for window in &rank.windows.entries()[2..] {
         assert_eq!(window.kept, expected(window.window), "{window:?}");
         let pi = 1.0 - 0.75f64.powi(4);
         assert!(!window.kept || (window.inclusion() - pi).abs() < 1e-12, "{window:?}");
     }
-    assert!(rank.windows[3].kept);
+    assert!(rank.windows.entries()[3].kept);
 }

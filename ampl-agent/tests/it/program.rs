@@ -22,7 +22,7 @@ fn cells(job: &Job, metric: &str, event: &str) -> Vec<Cell> {
     let metrics = &job.shared.plan.metrics;
     let of = metrics.iter().position(|have| have.name() == metric && have.event.name() == event);
     let slot = of.unwrap_or_else(|| panic!("{metric} of {event} is in no summary"));
-    job.read().rank.windows.iter().map(|window| window.cells.get(slot).unwrap()).collect()
+    job.read().rank.windows.entries().iter().map(|window| window.cells.get(slot).unwrap()).collect()
 }
 
 /// A call of `MPI_Send` from `start` to `end` with that many bytes.
@@ -87,7 +87,7 @@ fn windows_end_where_the_region_does() {
     }
     send(&mut thread, 400, 410, 8);
     thread.finish(500);
-    let windows = job.read().rank.windows;
+    let windows = job.read().rank.windows.entries().to_vec();
     let ends: Vec<i64> = windows.iter().map(|window| window.end_ns - windows[0].start_ns).collect();
     assert_eq!(ends, [150, 250, 350, 500]);
     assert_eq!(windows.iter().map(|window| window.partial).collect::<Vec<_>>(), [false, false, false, true]);
@@ -248,7 +248,7 @@ fn a_pause_is_in_no_total_of_many_windows() {
     send(&mut thread, 60_060, 60_070, 1);
     thread.finish(60_100);
 
-    let windows = job.read().rank.windows;
+    let windows = job.read().rank.windows.entries().to_vec();
     let slot =
         job.shared.plan.metrics.iter().position(|have| have.name() == "wall" && have.event.name() == "*");
     let slot = slot.expect("wall of everything");
@@ -323,7 +323,7 @@ fn passes_windows(every: u64) {
     assert!(locked <= (4 + every) * times, "{locked} times");
     let read = job.read();
     let mut next = 0;
-    for window in &read.rank.windows {
+    for window in read.rank.windows.entries() {
         assert_eq!(window.window, next);
         assert_eq!(window.update, u64::from(next >= directed));
         let first = next;
@@ -439,7 +439,7 @@ fn a_region_that_nobody_has_heard_of_gives_way_to_the_clock() {
     const SECOND: u64 = 1_000_000_000;
     let config = "[window]\nmarker = \"region:STEP\"\n";
     let ends = |job: &Job| -> Vec<f64> {
-        let windows = job.read().rank.windows;
+        let windows = job.read().rank.windows.entries().to_vec();
         windows.iter().map(|window| (window.end_ns - windows[0].start_ns) as f64 / SECOND as f64).collect()
     };
     let job = Job::new(config, 1);

@@ -60,7 +60,7 @@ fn stored(job: &Job) -> Stored {
             timed.push((found.window, number));
         }
     }
-    Stored { timed, tags, kept: rank.windows.iter().map(|window| window.kept).collect() }
+    Stored { timed, tags, kept: rank.windows.entries().iter().map(|window| window.kept).collect() }
 }
 
 /// So many tags are in use: windows are much alike.
@@ -140,7 +140,7 @@ fn what_a_verdict_keeps_is_there_whole_and_in_order() {
     assert_eq!(found, all);
     assert_eq!(sent, tags((0..60).map(numbers)));
     assert_eq!(kept, (0..61).map(|window| window < 58 && window % 7 == 3).collect::<Vec<_>>());
-    let windows = job.read().rank.windows;
+    let windows = job.read().rank.windows.entries().to_vec();
     assert!(windows[..58].iter().all(|w| w.stratum == Some(2) && w.probability == 0.25 && w.drawn == w.kept));
     assert!(windows[58..].iter().all(|w| w.stratum.is_none() && w.probability == 0.0));
     let size = std::fs::metadata(&job.path).expect("the journal").len();
@@ -302,7 +302,7 @@ fn what_begins_before_its_directive_comes_is_drawn_by_it() {
         assert_eq!(counts, [0, 0, 500, 0, all, all, all, all, all, all, all, all]);
         assert_eq!(sent.len(), 12 * 500);
         assert_eq!(kept[..4], [false, false, true, false]);
-        let read = job.read().rank.windows;
+        let read = job.read().rank.windows.entries().to_vec();
         let of = |window: usize| (read[window].update, read[window].stratum, read[window].probability);
         assert_eq!([of(0), of(3)], [(0, Some(2), 0.25); 2]);
         assert!((4..12).all(|window| of(window) == (5, None, probability)), "{read:?}");

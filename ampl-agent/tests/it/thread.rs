@@ -7,7 +7,6 @@ use ampl_core::mpi::{Function, ids};
 use ampl_core::units::WindowId;
 use ampl_trace::decode::{Call, Calls};
 use ampl_trace::from_journal::Compacted;
-use ampl_trace::model::WindowSummary;
 use ampl_trace::record::CALL_MISS;
 use proptest::prelude::*;
 
@@ -55,16 +54,22 @@ fn a_marker_call_belongs_to_the_next_window() {
     make(&mut thread, ids::MPI_ALLREDUCE, 100, 130, 8, &reduce);
     thread.finish(150);
     let read = job.read();
-    let sent = |window: usize| read.rank.windows[window].cells.get(slot(&Quantity::BytesSent)).unwrap().sum;
+    let sent = |window: usize| {
+        read.rank.windows.entries()[window].cells.get(slot(&Quantity::BytesSent)).unwrap().sum
+    };
     assert_eq!((sent(0), sent(1), sent(2)), (100.0, 1008.0, 8.0));
-    let cell =
-        |window: usize, quantity: Quantity| read.rank.windows[window].cells.get(slot(&quantity)).unwrap().sum;
+    let cell = |window: usize, quantity: Quantity| {
+        read.rank.windows.entries()[window].cells.get(slot(&quantity)).unwrap().sum
+    };
     assert_eq!(cell(0, Quantity::Wall), 40.0);
     assert_eq!(cell(0, Quantity::MpiTime), 5.0);
     assert_eq!(cell(1, Quantity::MpiTime), 22.0);
     assert_eq!(cell(1, Quantity::ComputeTime), 38.0);
     assert_eq!(cell(1, Quantity::Calls), 2.0);
-    assert_eq!(read.rank.windows.iter().map(|w| w.partial).collect::<Vec<_>>(), [false, false, true]);
+    assert_eq!(
+        read.rank.windows.entries().iter().map(|w| w.partial).collect::<Vec<_>>(),
+        [false, false, true]
+    );
     assert_eq!(windows(&calls(&read)), [0, 1, 1, 2]);
     assert_eq!(read.rank.process.calls, [(ids::MPI_ALLREDUCE.0, 2), (ids::MPI_SEND.0, 2)]);
 }
@@ -80,7 +85,12 @@ fn periods_split_time_but_not_calls() {
     thread.finish(650);
     let read = job.read();
     let column = |quantity: Quantity| -> Vec<f64> {
-        read.rank.windows.iter().map(|window| window.cells.get(slot(&quantity)).unwrap().sum).collect()
+        read.rank
+            .windows
+            .entries()
+            .iter()
+            .map(|window| window.cells.get(slot(&quantity)).unwrap().sum)
+            .collect()
     };
     assert_eq!(column(Quantity::MpiTime), [50.0, 100.0, 100.0, 30.0, 0.0, 0.0, 10.0]);
     assert_eq!(column(Quantity::BytesSent), [0.0, 0.0, 0.0, 7.0, 0.0, 0.0, 9.0]);
@@ -111,7 +121,7 @@ fn dropped_windows_leave_summaries_and_their_place_in_the_sequence() {
     }
     thread.finish(500);
     let read = job.read();
-    let windows = &read.rank.windows;
+    let windows = read.rank.windows.entries();
     assert_eq!(windows.iter().map(|w| w.kept).collect::<Vec<_>>(), [true, false, false, true, true]);
     assert_eq!(windows.iter().map(|w| w.update).collect::<Vec<_>>(), [0, 1, 1, 2, 2]);
     assert_eq!(windows[1].probability, 0.0);
@@ -152,7 +162,7 @@ fn single_call_events_count_every_call_of_their_function() {
     }
     make(&mut thread, ids::MPI_BARRIER, 40, 90, 0, &[1]);
     thread.finish(100);
-    let cell = job.read().rank.windows[0].cells.get(slot).unwrap();
+    let cell = job.read().rank.windows.entries()[0].cells.get(slot).unwrap();
     assert_eq!((cell.n, cell.sum, cell.sum_sq, cell.min, cell.max), (3.0, 9.0, 29.0, 2.0, 4.0));
 }
 
@@ -168,8 +178,13 @@ fn other_threads_add_to_the_window_that_is_open() {
     second.hand_over();
     first.finish(90);
     let read = job.read();
-    let sent: Vec<f64> =
-        read.rank.windows.iter().map(|w| w.cells.get(slot(&Quantity::BytesSent)).unwrap().sum).collect();
+    let sent: Vec<f64> = read
+        .rank
+        .windows
+        .entries()
+        .iter()
+        .map(|w| w.cells.get(slot(&Quantity::BytesSent)).unwrap().sum)
+        .collect();
     assert_eq!(sent, [0.0, 5.0, 6.0]);
     assert_eq!(calls(&read).iter().filter(|call| call.thread == 1).count(), 2);
 }
@@ -187,7 +202,12 @@ fn local_calls_are_counted_and_not_timed() {
     thread.finish(200);
     let read = job.read();
     let of = |metric: Quantity| -> Vec<f64> {
-        read.rank.windows.iter().map(|window| window.cells.get(slot(&metric)).unwrap().sum).collect()
+        read.rank
+            .windows
+            .entries()
+            .iter()
+            .map(|window| window.cells.get(slot(&metric)).unwrap().sum)
+            .collect()
     };
     assert_eq!(of(Quantity::Calls)[..2], [1.0, 2.0]);
     assert_eq!(of(Quantity::MpiTime)[..2], [0.0, 0.0]);
@@ -207,11 +227,21 @@ fn any_thread_closes_windows() {
     second.hand_over();
     first.finish(350);
     let read = job.read();
-    let sent: Vec<f64> =
-        read.rank.windows.iter().map(|w| w.cells.get(slot(&Quantity::BytesSent)).unwrap().sum).collect();
+    let sent: Vec<f64> = read
+        .rank
+        .windows
+        .entries()
+        .iter()
+        .map(|w| w.cells.get(slot(&Quantity::BytesSent)).unwrap().sum)
+        .collect();
     assert_eq!(sent, [0.0, 0.0, 2.0, 13.0]);
-    let time: Vec<f64> =
-        read.rank.windows.iter().map(|w| w.cells.get(slot(&Quantity::MpiTime)).unwrap().sum).collect();
+    let time: Vec<f64> = read
+        .rank
+        .windows
+        .entries()
+        .iter()
+        .map(|w| w.cells.get(slot(&Quantity::MpiTime)).unwrap().sum)
+        .collect();
     assert_eq!(time, [0.0, 50.0, 50.0, 30.0]);
     let mut all = calls(&read);
     all.sort_by_key(|call| call.timed.map(|timed| timed.start_ns));
@@ -283,11 +313,10 @@ fn a_long_absence_costs_no_more_than_a_short_one() {
         let expected = if inside { windows as f64 * 1000.0 - 10.0 } else { 10.0 };
         assert!((mpi - expected).abs() < 1.0, "{mpi}");
         assert!(std::fs::metadata(&job.path).unwrap().len() < 1 << 20);
-        let mut stored = job.read().rank.windows;
-        assert!(stored.len() < 200, "{}", stored.len());
-        WindowSummary::spread(&mut stored);
-        assert_eq!(stored.len() as u64, windows);
-        let at = |window: u64| &stored[window as usize];
+        let stored = job.read().rank.windows;
+        assert!(stored.entries().len() < 200, "{}", stored.entries().len());
+        assert_eq!(stored.count(), windows);
+        let at = |window: u64| stored.get(window).unwrap();
         let mpi = if inside { 1000.0 } else { 0.0 };
         for window in [100, 4711, 999_000] {
             assert_eq!(at(window).window, window);

@@ -1,8 +1,10 @@
 //! Arguments of recorded calls, and the bytes that they move.
 
-use ampl_core::mpi::traffic::{Facts, Members, Operands};
+use std::collections::BTreeSet;
+
+use ampl_core::mpi::traffic::{Ends, Facts, Members, NOBODY, Operands};
 use ampl_core::mpi::{Function, Kind, PREDEFINED, Traffic};
-use ampl_core::value::{PROC_NULL, ROOT};
+use ampl_core::value::{ANY_SOURCE, PROC_NULL, ROOT};
 use ampl_trace::args::{self, IN_PLACE, Shape, index_of_predefined, shape};
 use ampl_trace::structure::Signature;
 
@@ -51,11 +53,31 @@ impl<'a> Arguments<'a> {
         Some(Self { function, words, arrays })
     }
 
+    /// Word of the communicator; `None` where the call names none.
+    pub fn comm(&self) -> Option<u64> {
+        let mut params = self.function.spec().params.iter();
+        let at = params.position(|param| param.kind == Kind::Comm && args::is_input(param))?;
+        Some(self.words[at] as u64)
+    }
+
     /// Members of the communicator that the call names: `None` where it names none, `Some(None)` where they are not known.
     pub fn members(&self, objects: &Objects<'_>) -> Option<Option<Members>> {
-        let params = self.function.spec().params;
-        let comm = params.iter().position(|param| param.kind == Kind::Comm && args::is_input(param))?;
-        Some(objects.comm(self.words[comm] as u64))
+        self.comm().map(|comm| objects.comm(comm))
+    }
+
+    /// Adds the ranks that the call names as other ends of messages; true where it receives from any.
+    pub fn name_peers(&self, peers: &mut BTreeSet<i64>) -> bool {
+        let Some(ends) = Ends::of(self.function.spec()) else { return false };
+        let named = ends.named(&self.words);
+        let mut any = false;
+        for end in [named.dest, named.source].into_iter().filter(|&end| end != NOBODY).map(i64::from) {
+            match end {
+                ANY_SOURCE => any = true,
+                PROC_NULL | ROOT => {}
+                _ => drop(peers.insert(end)),
+            }
+        }
+        any
     }
 
     /// Bytes sent and received; `None` where they cannot be computed.

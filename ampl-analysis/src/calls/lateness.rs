@@ -80,9 +80,8 @@ impl Late {
 
 /// Times of all ranks at the only place of `function`, the least first; `None` where it has others.
 fn times(function: u16, total: &Total, ranks: u32, totals: &Totals) -> Option<Vec<Extreme>> {
-    let shares = totals.shares().filter(|&(own, ..)| own == function);
     let (mut calls, mut times) = (0u64, Vec::new());
-    for (_, rank, share) in shares {
+    for (rank, share) in totals.shares_of(function) {
         calls = calls.saturating_add(share.calls);
         times.push(Extreme { ns: share.time_ns, rank });
     }

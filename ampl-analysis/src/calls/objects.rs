@@ -18,7 +18,7 @@ const INTER: u64 = 1 << 63;
 pub struct Objects<'a> {
     ranks: u32,
     rank: u32,
-    comms: &'a [Comm],
+    comms: Vec<Comm>,
     made_comms: HashMap<u64, Vec<&'a Signature>>,
     made_types: HashMap<u64, Vec<&'a Signature>>,
     types: HashMap<u64, Option<u64>>,
@@ -57,8 +57,19 @@ pub fn is_whole(signature: &Signature) -> bool {
 impl<'a> Objects<'a> {
     /// The objects of `structure`, in a job of `ranks` ranks.
     pub fn of(structure: &'a RankStructure, ranks: u32) -> Self {
+        let threads = structure.threads.iter().map(|thread| &thread.signatures[..]);
+        Self::of_signatures(structure.rank, structure.comms.clone(), threads, ranks)
+    }
+
+    /// The objects of `rank`, which names `comms`, whose `threads` have these signatures.
+    pub fn of_signatures(
+        rank: u32,
+        comms: Vec<Comm>,
+        threads: impl Iterator<Item = &'a [Signature]>,
+        ranks: u32,
+    ) -> Self {
         let (mut made_comms, mut made_types) = (HashMap::new(), HashMap::new());
-        for signature in structure.threads.iter().flat_map(|thread| &thread.signatures) {
+        for signature in threads.flatten() {
             if !is_whole(signature) {
                 continue;
             }
@@ -87,8 +98,12 @@ impl<'a> Objects<'a> {
                 });
             }
         }
-        let rank = structure.rank;
-        Self { ranks, rank, comms: &structure.comms, made_comms, made_types, types: HashMap::new() }
+        Self { ranks, rank, comms, made_comms, made_types, types: HashMap::new() }
+    }
+
+    /// Turns them into those of `rank`, which makes equal calls, and names `comms`.
+    pub fn turn_to(&mut self, rank: u32, comms: Vec<Comm>) {
+        (self.rank, self.comms) = (rank, comms);
     }
 
     /// Members of the communicator `word`; `None` where they are not known, or differed.

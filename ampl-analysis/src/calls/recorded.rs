@@ -1,17 +1,18 @@
 //! Sizes of messages, communicators and peers of each place, from the recorded calls.
 //!
-//! Each signature of a place is read once, and counted as often as its terminal occurs in the sequence. The cost does
-//! not depend on the sequence's length.
+//! Each signature of a place is read once for all ranks that are [alike](Alike), and counted as often as its terminal
+//! occurs in the sequence. The cost does not depend on the sequence's length. It depends on the number of ranks where
+//! the bytes of a call depend on the caller's rank, as a root's do.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
-use ampl_core::mpi::traffic::{Ends, Members, NOBODY};
+use ampl_core::mpi::traffic::{Ends, Members, Operands};
 use ampl_core::mpi::{FUNCTION_COUNT, Function, Traffic};
-use ampl_core::value::{ANY_SOURCE, PROC_NULL, ROOT};
 use ampl_trace::Trace;
 use ampl_trace::model::call_path;
 use ampl_trace::record::CALL_ERROR;
-use ampl_trace::structure::{RankStructure, Signature};
+use ampl_trace::structure::{Alike, RankGroup, Signature};
 
 use super::arguments::Arguments;
 use super::objects::{Objects, is_whole};
@@ -108,6 +109,18 @@ impl Recorded {
         self.from_anyone |= other.from_anyone;
     }
 
+    /// The calls of so many ranks that make these.
+    fn times(mut self, ranks: u64) -> Self {
+        self.calls = self.calls.saturating_mul(ranks);
+        self.bytes =
+            self.bytes.map(|(sent, received)| (sent.saturating_mul(ranks), received.saturating_mul(ranks)));
+        for sizes in self.sizes.values_mut() {
+            sizes.calls = sizes.calls.saturating_mul(ranks);
+            sizes.bytes = sizes.bytes.saturating_mul(ranks);
+        }
+        self
+    }
+
     fn add_peers(&mut self, peers: Option<(u64, u64)>) {
         self.peers = match (self.peers, peers) {
             (Some(ours), Some(theirs)) => Some((ours.0.min(theirs.0), ours.1.max(theirs.1))),
@@ -120,64 +133,116 @@ impl Recorded {
 pub fn of(trace: &Trace, wanted: impl Fn(u16) -> bool) -> Option<HashMap<Key, Recorded>> {
     let mut places = HashMap::new();
     let mut looked = 0u64;
-    for selected in trace.structure.select(&wanted) {
-        looked = looked.saturating_add(selected.extent);
-        if looked > MOST_WORDS {
-            return None;
-        }
-        if let Some(structure) = selected.structure() {
-            add_rank(&mut places, &structure, trace.run.ranks, &wanted);
+    for group in trace.structure.groups().filter(|group| group.calls_any(&wanted)) {
+        let totals: Vec<_> = group.threads().map(|thread| thread.totals()).collect();
+        for alike in group.alike() {
+            looked = looked.saturating_add(group.extent());
+            if looked > MOST_WORDS {
+                return None;
+            }
+            let calls: Option<Vec<&[u64]>> =
+                totals.iter().map(|spans| calls_at(spans, alike.position())).collect();
+            if let Some(calls) = calls {
+                add_alike(&mut places, &group, &alike, &calls, trace.run.ranks, &wanted);
+            }
         }
     }
     Some(places)
 }
 
-fn add_rank(
+/// Calls by signature of the rank at `position`; `None` where they make no sense.
+fn calls_at(spans: &[(Range<u32>, Option<Vec<u64>>)], position: u32) -> Option<&[u64]> {
+    let at = spans.partition_point(|(span, _)| span.end <= position);
+    spans.get(at)?.1.as_deref()
+}
+
+/// Calls of a function at a site: their numbers, and the ranks that they name, with the words of the communicators.
+#[derive(Default)]
+struct Site {
+    recorded: Recorded,
+    peers: BTreeSet<i64>,
+    comms: BTreeSet<Option<u64>>,
+}
+
+fn add_alike(
     places: &mut HashMap<Key, Recorded>,
-    structure: &RankStructure,
+    group: &RankGroup<'_>,
+    alike: &Alike<'_>,
+    calls: &[&[u64]],
     ranks: u32,
     wanted: impl Fn(u16) -> bool,
 ) {
-    let mut objects = Objects::of(structure, ranks);
+    let first = alike.first();
+    let threads = alike.signatures(first);
+    let signatures = threads.iter().map(Vec::as_slice);
+    let mut objects = Objects::of_signatures(first, alike.comms(first), signatures, ranks);
+    let of_threads = threads.iter().zip(calls).flat_map(|(signatures, calls)| signatures.iter().zip(*calls));
+    let called: Vec<(&Signature, u64)> = of_threads
+        .map(|(signature, &calls)| (signature, calls))
+        .filter(|(signature, calls)| {
+            usize::from(signature.function) < FUNCTION_COUNT && wanted(signature.function) && *calls > 0
+        })
+        .collect();
+    let (own, same): (Vec<_>, Vec<_>) =
+        called.iter().copied().partition(|(signature, _)| depends_on_rank(signature));
     // By function and site.
-    let mut own: BTreeMap<(u16, u32), (Recorded, BTreeSet<i64>)> = BTreeMap::new();
-    for thread in &structure.threads {
-        let mut counts = vec![0u64; thread.signatures.len()];
-        for (terminal, count) in thread.grammar.totals() {
-            if let Some(sum) = counts.get_mut(terminal as usize) {
-                *sum = sum.saturating_add(count);
-            }
-        }
-        for (signature, calls) in thread.signatures.iter().zip(counts) {
-            let is_call = usize::from(signature.function) < FUNCTION_COUNT;
-            if is_call && wanted(signature.function) && calls > 0 {
-                let (place, peers) = own.entry((signature.function, signature.site)).or_default();
-                add_signature(place, peers, signature, calls, &mut objects);
-            }
+    let mut sites: BTreeMap<(u16, u32), Site> = BTreeMap::new();
+    for (signature, calls) in same {
+        let site = sites.entry((signature.function, signature.site)).or_default();
+        let one = recorded(site, signature, calls, &mut objects);
+        site.recorded.add(&one.times(alike.len()));
+    }
+    for rank in alike.ranks().filter(|_| !own.is_empty()) {
+        objects.turn_to(rank, alike.comms(rank));
+        for &(signature, calls) in &own {
+            let site = sites.entry((signature.function, signature.site)).or_default();
+            let one = recorded(site, signature, calls, &mut objects);
+            site.recorded.add(&one);
         }
     }
-    for ((function, site), (mut place, peers)) in own {
+    for ((function, site), mut found) in sites {
         if function_names_peers(function) {
-            place.add_peers(Some((peers.len() as u64, peers.len() as u64)));
+            // In one communicator the peers of all are as many: each is turned by the caller's rank.
+            let number = |peers: &BTreeSet<i64>| Some((peers.len() as u64, peers.len() as u64));
+            match found.comms.len() {
+                0 | 1 => found.recorded.add_peers(number(&found.peers)),
+                _ => alike.ranks().for_each(|rank| {
+                    found.recorded.add_peers(number(&peers_of(alike, rank, calls, (function, site))));
+                }),
+            }
         }
-        let frames = site.checked_sub(1).into_iter().flat_map(|site| call_path(&structure.sites, site));
-        let name = |module: u32| structure.modules.get(module as usize).cloned().unwrap_or_default();
+        let frames = site.checked_sub(1).into_iter().flat_map(|site| call_path(group.sites(), site));
+        let name = |module: u32| group.modules().get(module as usize).cloned().unwrap_or_default();
         let path = frames.map(|frame| (name(frame.module), frame.offset)).collect();
-        places.entry((function, path)).or_default().add(&place);
+        places.entry((function, path)).or_default().add(&found.recorded);
     }
+}
+
+/// Ranks that the calls of `rank` of a function at a site name.
+fn peers_of(alike: &Alike<'_>, rank: u32, calls: &[&[u64]], of: (u16, u32)) -> BTreeSet<i64> {
+    let mut peers = BTreeSet::new();
+    for (signatures, calls) in alike.signatures(rank).iter().zip(calls) {
+        let called = signatures.iter().zip(*calls).filter(|&(_, &calls)| calls > 0);
+        for (signature, _) in called.filter(|(signature, _)| (signature.function, signature.site) == of) {
+            if let Some(arguments) = Arguments::of(signature).filter(|_| is_whole(signature)) {
+                arguments.name_peers(&mut peers);
+            }
+        }
+    }
+    peers
+}
+
+/// True where the bytes of a call of `signature` depend on the caller's rank in its communicator.
+fn depends_on_rank(signature: &Signature) -> bool {
+    is_whole(signature) && Operands::of(Function(signature.function).spec()).depends_on_rank()
 }
 
 fn function_names_peers(function: u16) -> bool {
     usize::from(function) < FUNCTION_COUNT && Ends::of(Function(function).spec()).is_some()
 }
 
-fn add_signature(
-    place: &mut Recorded,
-    peers: &mut BTreeSet<i64>,
-    signature: &Signature,
-    calls: u64,
-    objects: &mut Objects<'_>,
-) {
+/// The calls of `signature` by one rank; their peers and communicator are noted at `site`.
+fn recorded(site: &mut Site, signature: &Signature, calls: u64, objects: &mut Objects<'_>) -> Recorded {
     let mut one = Recorded { calls, ..Recorded::default() };
     // A call that fails moves nothing.
     let failed = signature.flags & CALL_ERROR != 0;
@@ -186,17 +251,8 @@ fn add_signature(
     if let Some(arguments) = &arguments {
         one.comms = comms(arguments, objects);
         one.bytes = arguments.bytes(objects);
-        let spec = arguments.function.spec();
-        if let Some(ends) = Ends::of(spec) {
-            let named = ends.named(&arguments.words);
-            for end in [named.dest, named.source].into_iter().filter(|&end| end != NOBODY).map(i64::from) {
-                match end {
-                    ANY_SOURCE => one.from_anyone = true,
-                    PROC_NULL | ROOT => {}
-                    _ => drop(peers.insert(end)),
-                }
-            }
-        }
+        one.from_anyone = arguments.name_peers(&mut site.peers);
+        site.comms.insert(arguments.comm());
     }
     let moves = arguments.as_ref().is_some_and(|call| call.function.spec().traffic != Traffic::None);
     if let (Some((sent, received)), true) = (one.bytes, moves) {
@@ -207,7 +263,7 @@ fn add_signature(
     }
     one.bytes =
         one.bytes.map(|(sent, received)| (sent.saturating_mul(calls), received.saturating_mul(calls)));
-    place.add(&one);
+    one
 }
 
 fn comms(arguments: &Arguments<'_>, objects: &Objects<'_>) -> Comms {
@@ -217,3 +273,6 @@ fn comms(arguments: &Arguments<'_>, objects: &Objects<'_>) -> Comms {
         Some(None) => Comms::Unknown,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,9 @@
 //! Efficiencies per window and of the run, with the slowest rank and host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use ampl_core::window_set::WindowSet;
 use ampl_reader::directory;
 use ampl_trace::Trace;
 use serde::Serialize;
@@ -140,15 +141,21 @@ pub fn parts(trace: &Trace, parts: &[Range<u64>]) -> Vec<(RunTimes, Row)> {
 fn windows(trace: &Trace) -> BTreeMap<u64, Window> {
     let columns = Columns::of(trace);
     let census = directory::plan(&trace.run).is_none_or(|plan| plan.stores_summary(false));
+    let without = if census { Basis::Measured } else { Basis::Sampled };
     let mut windows: BTreeMap<u64, Window> = BTreeMap::new();
+    let mut bare: BTreeSet<(u64, u64)> = BTreeSet::new();
     for rank in &trace.ranks {
         let columns = columns.of_rank(rank);
-        for window in &rank.windows {
+        for window in rank.windows.iter_known() {
+            if window.is_bare() {
+                bare.insert((window.numbers().start, window.numbers().end));
+                continue;
+            }
             let none =
                 || Window { times: Vec::new(), basis: Basis::Census, length_ns: 0.0, measured_ns: 0.0 };
             let found = windows.entry(window.window).or_insert_with(none);
-            let times = columns.times(window);
-            let length = columns.length(window).max(times.map_or(0.0, |times| times.wall));
+            let times = columns.times(&window);
+            let length = columns.length(&window).max(times.map_or(0.0, |times| times.wall));
             found.length_ns += length;
             match times {
                 Some(mut times) => {
@@ -156,10 +163,13 @@ fn windows(trace: &Trace) -> BTreeMap<u64, Window> {
                     times.weight = if window.probability > 0.0 { 1.0 / window.probability } else { 1.0 };
                     found.times.push(times);
                 }
-                None => found.basis = if census { Basis::Measured } else { Basis::Sampled },
+                None => found.basis = without,
             }
         }
     }
+    let bare: WindowSet = bare.into_iter().map(|(first, end)| first..end).collect();
+    let lacking = windows.iter_mut().filter(|(number, _)| bare.contains(**number));
+    lacking.for_each(|(_, window)| window.basis = without);
     windows
 }
 
@@ -181,7 +191,7 @@ fn window_rows(
         }
         // If the rank that computes most is missing, the greatest compute time is another's, however few ranks are
         // missing.
-        let misses = *basis != Basis::Sampled && (run.lacking.contains(&window) || run.absent() > 0);
+        let misses = *basis != Basis::Sampled && (run.lacking.contains(window) || run.absent() > 0);
         // Calls that ampl does not see count as computing.
         let misses = misses || run.coverage.unseen;
         let known = if misses { None } else { Shares::of(times) };
@@ -216,7 +226,7 @@ fn run_row(
     }
     if known.is_some() && !hosts.several_programs {
         let whole = windows.iter().filter(|(window, of)| {
-            !run.lacking.contains(window) && of.basis == Basis::Census && !of.times.is_empty()
+            !run.lacking.contains(**window) && of.basis == Basis::Census && !of.times.is_empty()
         });
         let whole: Vec<(u64, &[Times])> =
             whole.map(|&(number, window)| (*number, &window.times[..])).collect();

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use ampl_core::config::SiteTrace;
 use ampl_core::plan::Plan;
+use ampl_core::window_set::WindowSet;
 use ampl_reader::directory;
 use ampl_trace::model::End;
 use ampl_trace::{RankTrace, Trace};
@@ -25,7 +26,7 @@ pub struct RunTimes {
     /// Data that `times` rest on.
     pub basis: Basis,
     /// Windows that are left out: not all ranks measured them.
-    pub lacking: BTreeSet<u64>,
+    pub lacking: WindowSet,
     /// Share of the ranks' time that `times` cover, without the program's pauses.
     pub coverage: Coverage,
     /// The ranks' time, nanoseconds.
@@ -80,32 +81,32 @@ pub fn times_in(trace: &Trace, windows: &Range<u64>) -> RunTimes {
 fn has_all(trace: &Trace, columns: Columns, windows: &Range<u64>) -> bool {
     trace.ranks.iter().all(|rank| {
         let columns = columns.of_rank(rank);
-        let mut own = rank.windows.iter().filter(|window| windows.contains(&window.window));
-        own.all(|window| columns.times(window).is_some())
+        let mut own = rank.windows.iter_known().filter(|window| has_any(windows, &window.numbers()));
+        own.all(|window| columns.times(&window).is_some())
     })
 }
 
-fn by_windows(trace: &Trace, columns: Columns, windows: &Range<u64>) -> Vec<RankTime> {
-    trace
-        .ranks
-        .iter()
-        .map(|rank| RankTime::of_windows(rank, columns.of_rank(rank), windows, trace.run.end))
-        .collect()
+/// True where some of `numbers` are in `windows`.
+fn has_any(windows: &Range<u64>, numbers: &Range<u64>) -> bool {
+    windows.start < numbers.end && numbers.start < windows.end
+}
+
+fn by_windows(trace: &Trace, columns: Columns, windows: &Range<u64>) -> (Vec<RankTime>, Lacking) {
+    let mut lacking = Lacking::new();
+    let end = trace.run.end;
+    let time = |rank| RankTime::of_windows(rank, columns.of_rank(rank), windows, end, &mut lacking);
+    (trace.ranks.iter().map(time).collect(), lacking)
 }
 
 /// With a `plan`, time in MPI is also estimated where calls were only counted.
 fn of_ranks(
     trace: &Trace,
     plan: Option<&Plan>,
-    ranks: Vec<RankTime>,
+    (ranks, lacking): (Vec<RankTime>, Lacking),
     basis: Basis,
     of: &Range<u64>,
 ) -> RunTimes {
-    let mut lacking: BTreeSet<u64> = ranks.iter().flat_map(|rank| rank.lacking.iter().copied()).collect();
-    // A rank that has stopped lacks all windows from then on that others closed.
-    let stopped = ranks.iter().filter_map(|rank| rank.stopped).min().unwrap_or(u64::MAX);
-    let closed = ranks.iter().flat_map(|rank| rank.windows.iter().map(|&(window, ..)| window));
-    lacking.extend(closed.filter(|&window| window >= stopped && window < u64::MAX));
+    let lacking: WindowSet = lacking.into_iter().map(|(first, end)| first..end).collect();
     let times: Vec<Times> = ranks.iter().map(|rank| rank.sum(&lacking)).collect();
     let absent = u64::from(trace.run.ranks).saturating_sub(ranks.len() as u64);
     let longest = ranks.iter().map(|rank| rank.run_ns).fold(0.0, f64::max);
@@ -116,23 +117,22 @@ fn of_ranks(
     let used = if unseen { times.iter().map(|times| times.mpi).sum() } else { used };
     let end = trace.windows().min(of.end);
     let windows = end.saturating_sub(of.start);
-    let explicit = lacking.range(..end.min(stopped)).count() as u64;
-    let there = explicit + end.saturating_sub(stopped.max(of.start));
     let coverage = Coverage {
         // Old or made-up runs may lack all lengths.
         share: if all > 0.0 { (used / all).min(1.0) } else { 1.0 },
-        windows: windows - there,
+        windows: windows - lacking.below(end),
         of_windows: windows,
         ranks: ranks.len() as u64,
         of_ranks: u64::from(trace.run.ranks).max(ranks.len() as u64),
         unseen,
     };
     let rest = |rank: &RankTime| {
-        let Times { wall, mpi, compute, .. } = rank.sum(&BTreeSet::new());
+        let none = WindowSet::default();
+        let Times { wall, mpi, compute, .. } = rank.sum(&none);
         let hides = if unseen { compute } else { 0.0 };
         let (mpi, wall) = (mpi + rank.inside_ns, wall + rank.inside_ns - hides);
         let times = Times { rank: rank.rank, wall, mpi, compute: compute - hides, weight: 1.0 };
-        let used_ns = rank.used_ns(&BTreeSet::new()) + rank.inside_ns - hides;
+        let used_ns = rank.used_ns(&none) + rank.inside_ns - hides;
         Rest { times, unknown_ns: (rank.run_ns - used_ns).max(0.0), own_ns: rank.own_ns }
     };
     let rests: Vec<Rest> = ranks.iter().map(rest).collect();
@@ -175,26 +175,33 @@ struct RankTime {
     inside_ns: f64,
     /// Window number, times, and length without pauses; a single entry where there are totals only.
     windows: Vec<(u64, Times, f64)>,
-    /// Windows that it did not measure.
-    lacking: Vec<u64>,
-    /// The window in which it stopped before its end, if it did.
-    stopped: Option<u64>,
 }
 
+/// Windows that some ranks did not measure: the first, and one more than the last. Equal ones of many ranks are one.
+type Lacking = BTreeSet<(u64, u64)>;
+
 impl RankTime {
-    /// Times of `rank` in the windows `of` its run.
-    fn of_windows(rank: &RankTrace, columns: RankColumns, of: &Range<u64>, end: Option<End>) -> Self {
-        let (mut windows, mut lacking) = (Vec::new(), Vec::new());
+    /// Times of `rank` in the windows `of` its run; adds those that it did not measure to `lacking`.
+    fn of_windows(
+        rank: &RankTrace,
+        columns: RankColumns,
+        of: &Range<u64>,
+        end: Option<End>,
+        lacking: &mut Lacking,
+    ) -> Self {
+        let mut windows = Vec::new();
         let (mut lengths, mut paused_ns, mut own_ns, mut before_ns) = (0.0, 0.0, 0.0, 0.0);
-        for window in &rank.windows {
-            let length = columns.length(window);
-            if !of.contains(&window.window) {
+        for window in rank.windows.iter_known() {
+            let length = columns.length(&window);
+            if !has_any(of, &window.numbers()) {
                 before_ns += if window.window < of.start { length } else { 0.0 };
                 continue;
             }
+            let numbers = window.numbers();
+            let numbers = (numbers.start.max(of.start), numbers.end.min(of.end));
             lengths += length;
             own_ns += window.own_ns as f64;
-            match columns.observed(window) {
+            match columns.observed(&window) {
                 Observed::Measured(times, paused) => {
                     paused_ns += paused;
                     // Where the window's ends are not stored its times give its length.
@@ -204,18 +211,19 @@ impl RankTime {
                 }
                 Observed::Paused => {
                     paused_ns += length;
-                    lacking.push(window.window);
+                    _ = lacking.insert(numbers);
                 }
-                Observed::Nothing => lacking.push(window.window),
+                Observed::Nothing => _ = lacking.insert(numbers),
             }
         }
-        let last = rank.windows.last().map(|window| window.window.saturating_add(window.repeat.max(1)));
-        let closed = rank.windows.iter().map(|window| window.repeat.max(1)).fold(0, u64::saturating_add);
+        let own_end = rank.windows.end();
         // Where summaries are left out of the trace windows have no length.
-        let whole = rank.process.finalized && last.unwrap_or(0) == closed && rank.process.windows == 0;
-        let to_the_end = of.end > last.unwrap_or(0);
-        // The window that was open when it stopped is not in the trace.
-        let stopped = (!rank.process.finalized && to_the_end).then_some(last.unwrap_or(0).max(of.start));
+        let whole = rank.process.finalized && own_end == rank.windows.count() && rank.process.windows == 0;
+        let to_the_end = of.end > own_end;
+        if !rank.process.finalized && to_the_end {
+            // The window that was open when it stopped is not in the trace, nor are those that others closed later.
+            lacking.insert((own_end.max(of.start), of.end));
+        }
         let elapsed = rank.process.elapsed_ns as f64 - before_ns;
         let run_ns = if whole || !to_the_end { lengths } else { lengths.max(elapsed) };
         // Windows close where calls begin and end: the call has begun since the last one did.
@@ -224,13 +232,13 @@ impl RankTime {
         let inside_ns = (inside / columns.threads).clamp(0.0, (run_ns - lengths).max(0.0));
         let rank = rank.process.rank;
         let run_ns = run_ns - paused_ns;
-        Self { rank, threads: columns.threads, run_ns, own_ns, inside_ns, windows, lacking, stopped }
+        Self { rank, threads: columns.threads, run_ns, own_ns, inside_ns, windows }
     }
 
     /// Its times in the windows that all ranks measured.
-    fn sum(&self, lacking: &BTreeSet<u64>) -> Times {
+    fn sum(&self, lacking: &WindowSet) -> Times {
         let none = Times { rank: self.rank, weight: 1.0, ..Times::default() };
-        let windows = self.windows.iter().filter(|(window, ..)| !lacking.contains(window));
+        let windows = self.windows.iter().filter(|&&(window, ..)| !lacking.contains(window));
         let sum = windows.fold(none, |sum, (_, times, _)| Times {
             wall: sum.wall + times.wall,
             mpi: sum.mpi + times.mpi,
@@ -241,8 +249,8 @@ impl RankTime {
     }
 
     /// Length of these windows, nanoseconds.
-    fn used_ns(&self, lacking: &BTreeSet<u64>) -> f64 {
-        let used = self.windows.iter().filter(|(window, ..)| !lacking.contains(window));
+    fn used_ns(&self, lacking: &WindowSet) -> f64 {
+        let used = self.windows.iter().filter(|&&(window, ..)| !lacking.contains(window));
         used.map(|(_, _, length)| length).sum()
     }
 }
@@ -294,7 +302,8 @@ impl Costs {
 }
 
 /// Ranks by their totals by function, which all of them have where summaries are the sample's only.
-fn from_totals(trace: &Trace, columns: Columns) -> Vec<RankTime> {
+fn from_totals(trace: &Trace, columns: Columns) -> (Vec<RankTime>, Lacking) {
+    let mut lacking = Lacking::new();
     let mpi = mpi_by_rank(trace);
     let of = |rank: &RankTrace| {
         let number = rank.process.rank;
@@ -308,14 +317,16 @@ fn from_totals(trace: &Trace, columns: Columns) -> Vec<RankTime> {
         // ampl's own time is negligible where it counted only.
         let compute = wall - mpi - own_ns / threads;
         let times = Times { rank: number, wall, mpi, compute, weight: 1.0 };
-        let is_counted = in_counted_span(rank);
-        let lacking = rank.windows.iter().filter(|window| is_counted(window));
-        let lacking = lacking.map(|window| window.window).collect();
+        if let Some(is_counted) = in_counted_span(rank) {
+            let counted = rank.windows.iter().filter(|window| is_counted(window));
+            lacking.extend(counted.map(|window| (window.numbers().start, window.numbers().end)));
+        }
         // Totals are of everything that was measured: no window of them can be left out.
         let windows = vec![(u64::MAX, times, wall)];
-        RankTime { rank: number, threads, run_ns, own_ns, inside_ns: 0.0, windows, lacking, stopped: None }
+        RankTime { rank: number, threads, run_ns, own_ns, inside_ns: 0.0, windows }
     };
-    trace.ranks.iter().map(of).collect()
+    let ranks = trace.ranks.iter().map(of).collect();
+    (ranks, lacking)
 }
 
 /// Least share of the ranks' time in MPI that is known by call site, in [0, 1]: all of the time that was not measured
@@ -351,8 +362,10 @@ fn unmeasured_ns(trace: &Trace, rank: &RankTrace, columns: Columns) -> f64 {
     }
     let stores_all = directory::plan(&trace.run).is_none_or(|plan| plan.stores_summary(false));
     let spans: f64 = counted_spans(rank).iter().map(|(from, to)| to - from).sum();
-    let windows = stores_all.then(|| RankTime::of_windows(rank, columns.of_rank(rank), &RUN, trace.run.end));
-    let lacks = windows.map_or(0.0, |of| of.run_ns - of.used_ns(&BTreeSet::new()));
+    let end = trace.run.end;
+    let time = || RankTime::of_windows(rank, columns.of_rank(rank), &RUN, end, &mut Lacking::new());
+    let windows = stores_all.then(time);
+    let lacks = windows.map_or(0.0, |of| of.run_ns - of.used_ns(&WindowSet::default()));
     spans.max(lacks).min(rank.process.elapsed_ns as f64)
 }
 

@@ -78,7 +78,7 @@ fn what_was_paused_is_in_no_number() {
     let all = [[Some(90.0), Some(30.0)], [Some(10.0), Some(20.0)], [Some(50.0), Some(50.0)]].map(Vec::from);
     let mut trace = run(&["a", "b"], 100.0, &all);
     for rank in &mut trace.ranks {
-        let window = &mut rank.windows[1];
+        let window = &mut rank.windows.entries_mut()[1];
         window.cells = window.cells.iter().map(|_| Cell::default()).collect();
     }
     let found = rows(&trace);
@@ -93,7 +93,7 @@ fn threads_in_mpi_at_once_share_the_time() {
     let mut trace = run(&["a", "b"], 100.0, &[vec![Some(0.0); 2], vec![Some(0.0); 2]]);
     let mpi = [[380.0, 420.0], [200.0, 100.0]];
     for (rank, windows) in trace.ranks.iter_mut().zip(mpi) {
-        for (window, mpi) in rank.windows.iter_mut().zip(windows) {
+        for (window, mpi) in rank.windows.entries_mut().iter_mut().zip(windows) {
             put_cell(window, 3, Cell { n: 1.0, sum: mpi, ..Cell::default() });
         }
     }
@@ -155,17 +155,17 @@ fn windows_that_lack_a_rank_are_one_number() {
     trace.complete = false;
     for (rank, windows, finalized) in [(0, 9, true), (1, 6, false), (2, 4, false)] {
         let rank = &mut trace.ranks[rank];
-        rank.windows.truncate(windows);
+        rank.windows.entries_mut().truncate(windows);
         rank.process.finalized = finalized;
         rank.process.elapsed_ns = 900;
     }
-    trace.ranks[0].windows[1].cells = ampl_trace::cells::Cells::default();
+    trace.ranks[0].windows.entries_mut()[1].cells = ampl_trace::cells::Cells::default();
     let plan = ampl_reader::directory::plan(&trace.run).unwrap();
     let found = super::run_times(&trace).coverage;
     assert_eq!((found.windows, found.of_windows), (3, 9));
     assert_eq!(crate::estimate::windows_lacking(&trace, &plan), 9 - 3);
     for window in [4, 5, 8] {
-        assert!(super::run_times(&trace).lacking.contains(&window), "{window}");
+        assert!(super::run_times(&trace).lacking.contains(window), "{window}");
     }
     // What a rank did behind its last window is of the last part.
     let parts = super::parts(&trace, &[0..3, 3..u64::MAX]);

@@ -1,10 +1,11 @@
 //! Part of a group's work that is in its window summaries.
 
-use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Range, RangeInclusive};
 
 use ampl_core::plan::{GroupPlan, Plan};
 use ampl_core::units::Rank;
+use ampl_core::window_set::WindowSet;
 use ampl_trace::model::{STEP_CLOCK, WindowSummary};
 use ampl_trace::{RankTrace, Trace};
 
@@ -44,8 +45,8 @@ pub struct Ledger {
     cut_short: BTreeSet<u64>,
     /// Windows that the end of the run ended on some rank.
     partial: BTreeSet<u64>,
-    /// Windows summarised by all ranks that had them, ascending.
-    whole: Vec<u64>,
+    /// Windows summarised by all ranks that had them.
+    whole: WindowSet,
 }
 
 impl Covered {
@@ -61,11 +62,12 @@ struct Entry {
     last: u64,
     /// True where it reached `MPI_Finalize` and the agent never failed.
     finalized: bool,
-    /// Windows with a summary, ascending.
-    summarised: Vec<u64>,
-    /// All windows, ascending; `before` has the length of those before each: of all, and of summarised ones,
-    /// nanoseconds.
-    windows: Vec<u64>,
+    /// Windows with a summary.
+    summarised: WindowSet,
+    /// All windows: in a row where they have no length. `before` has the length of those before each: of all, and of
+    /// summarised ones, nanoseconds.
+    windows: Vec<Range<u64>>,
+    numbers: WindowSet,
     before: Vec<[f64; 2]>,
     /// Time that it ran for behind these windows, nanoseconds; 0 where it is `finalized`.
     tail_ns: f64,
@@ -73,48 +75,60 @@ struct Entry {
 
 impl Entry {
     fn new(plan: &Plan, rank: &RankTrace, last: u64) -> Self {
-        let own = rank.windows.last().map(|window| window.window);
-        // Where the agent failed its last window need not be the rank's.
-        let finalized = rank.process.finalized && rank.process.agent_failures == 0;
-        // Windows that were not drawn have no summary, whether they were measured or not.
-        let in_span = (!plan.stores_summary(false)).then(|| in_counted_span(rank));
-        let is_counted = |window: &WindowSummary| in_span.as_ref().is_some_and(|in_span| in_span(window));
-        let (mut summarised, mut windows, mut before) = (Vec::new(), Vec::new(), vec![[0.0; 2]]);
+        let finalized = is_finalized(rank);
+        let (mut summarised, mut windows, mut before) = (WindowSet::default(), Vec::new(), vec![[0.0; 2]]);
         let (mut all, mut known) = (0.0, 0.0);
-        for window in &rank.windows {
+        each_window(plan, rank, |window, is_summarised| {
             let length = window.end_ns.saturating_sub(window.start_ns).max(0) as f64;
             all += length;
-            if is_measured(plan, window) && !is_counted(window) {
+            if is_summarised {
                 known += length;
-                summarised.push(window.window);
+                summarised.push(window.numbers());
             }
-            windows.push(window.window);
+            windows.push(window.numbers());
             before.push([all, known]);
-        }
+        });
         let tail_ns = if finalized { 0.0 } else { (rank.process.elapsed_ns as f64 - all).max(0.0) };
-        Self {
-            last: own.filter(|_| finalized).unwrap_or(last),
-            finalized,
-            summarised,
-            windows,
-            before,
-            tail_ns,
-        }
+        let numbers = windows.iter().cloned().collect();
+        Self { last: last_of(rank).unwrap_or(last), finalized, summarised, windows, numbers, before, tail_ns }
     }
 
     /// Number of windows from `first` to `last`, and their length: of all, and of summarised ones.
     fn between(&self, first: u64, last: u64) -> (u64, [f64; 2]) {
-        let index = |window: u64| self.windows.partition_point(|&own| own < window);
-        // Numbers of a damaged file may not ascend.
+        let end = last.saturating_add(1);
+        // Only windows of no length are in a row, so that a part of these needs no share of it.
+        let index = |window: u64| self.windows.partition_point(|own| own.end <= window);
         let from = index(first);
-        let to = index(last.saturating_add(1)).max(from);
+        // Numbers of a damaged file may not ascend.
+        let to = index(end).max(from);
         let time = |of: usize| self.before[to][of] - self.before[from][of];
-        ((to - from) as u64, [time(0), time(1)])
+        (self.numbers.below(end).saturating_sub(self.numbers.below(first)), [time(0), time(1)])
+    }
+}
+
+/// True where `rank` reached `MPI_Finalize`, and its last window is the rank's: where the agent failed it need not be.
+fn is_finalized(rank: &RankTrace) -> bool {
+    rank.process.finalized && rank.process.agent_failures == 0
+}
+
+/// The last window that `rank` had; `None` where that is not known.
+fn last_of(rank: &RankTrace) -> Option<u64> {
+    rank.windows.end().checked_sub(1).filter(|_| is_finalized(rank))
+}
+
+/// Passes the windows of `rank`, those of no length in a row, and whether they were summarised, to `take`.
+fn each_window(plan: &Plan, rank: &RankTrace, mut take: impl FnMut(&WindowSummary, bool)) {
+    // Windows that were not drawn have no summary, whether they were measured or not.
+    let in_span = if plan.stores_summary(false) { None } else { in_counted_span(rank) };
+    let windows = if in_span.is_some() { rank.windows.iter() } else { rank.windows.iter_known() };
+    let is_counted = |window: &WindowSummary| in_span.as_ref().is_some_and(|in_span| in_span(window));
+    for window in windows {
+        take(&window, is_measured(plan, &window) && !is_counted(&window));
     }
 }
 
 impl Ledger {
-    /// Ledger of `group`, whose windows are spread: one entry each.
+    /// Ledger of `group`.
     pub fn new(trace: &Trace, plan: &Plan, group: &GroupPlan) -> Self {
         let last = trace.windows().saturating_sub(1);
         let members = trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank)));
@@ -124,7 +138,7 @@ impl Ledger {
         let ranks: Vec<Entry> = members.clone().map(|rank| Entry::new(plan, rank, last)).collect();
         let absent = group.members.len().saturating_sub(ranks.len() as u64);
         Self {
-            whole: if absent > 0 { Vec::new() } else { whole(&ranks) },
+            whole: if absent > 0 { WindowSet::default() } else { whole(&ranks) },
             absent,
             ranks,
             last,
@@ -151,8 +165,8 @@ impl Ledger {
         // Length of all windows, of summarised ones, and after the last window of ranks that have no more.
         let (mut there, mut all, mut known, mut tail) = (0, 0.0, 0.0, 0.0);
         for rank in &self.ranks {
-            let before = |window: u64| rank.summarised.partition_point(|&own| own < window) as u64;
-            let has = before(last.saturating_add(1)).saturating_sub(before(first));
+            let has =
+                rank.summarised.below(last.saturating_add(1)).saturating_sub(rank.summarised.below(first));
             let missing = count(last.min(rank.last)).saturating_sub(has);
             found.missing = found.missing.saturating_add(missing);
             found.whole += u64::from(has > 0 && missing == 0 && (rank.finalized || !to_the_end));
@@ -174,8 +188,8 @@ impl Ledger {
             false if found.missing == 0 => 1.0,
             false => 0.0,
         };
-        let index = |window: u64| self.whole.partition_point(|&own| own < window) as u64;
-        found.windows = [index(last.saturating_add(1)).saturating_sub(index(first)), count(last)];
+        let whole = self.whole.below(last.saturating_add(1)).saturating_sub(self.whole.below(first));
+        found.windows = [whole, count(last)];
         if closed_by_nobody > 0.0 || tail > 0.0 {
             found.unknown = (0, f64::INFINITY);
         }
@@ -183,14 +197,44 @@ impl Ledger {
     }
 }
 
-/// Windows summarised by all of `ranks` that had them, ascending.
-fn whole(ranks: &[Entry]) -> Vec<u64> {
-    let mut ends: Vec<u64> = ranks.iter().map(|rank| rank.last).collect();
-    ends.sort_unstable();
-    let mut have: Vec<u64> = ranks.iter().flat_map(|rank| rank.summarised.iter().copied()).collect();
-    have.sort_unstable();
-    let owed = |window: u64| ends.len() - ends.partition_point(|&end| end < window);
-    have.chunk_by(|a, b| a == b).filter(|same| same.len() >= owed(same[0])).map(|same| same[0]).collect()
+/// Windows summarised by all of `ranks` that had them.
+fn whole(ranks: &[Entry]) -> WindowSet {
+    let mut presence = Presence::default();
+    ranks.iter().for_each(|rank| presence.add(rank.last, &rank.summarised));
+    presence.whole()
+}
+
+/// Numbers of ranks that have a summary of a window, and of those that should have one.
+#[derive(Default)]
+struct Presence {
+    /// By window, the change of both numbers from there on.
+    changes: BTreeMap<u64, [i64; 2]>,
+}
+
+impl Presence {
+    /// Adds a rank that had windows up to `last`.
+    fn add(&mut self, last: u64, summarised: &WindowSet) {
+        let mut change = |window: u64, of: usize, by: i64| self.changes.entry(window).or_default()[of] += by;
+        for range in summarised.ranges() {
+            change(range.start, 0, 1);
+            change(range.end, 0, -1);
+        }
+        change(0, 1, 1);
+        change(last.saturating_add(1), 1, -1);
+    }
+
+    /// Windows summarised by all ranks that had them.
+    fn whole(&self) -> WindowSet {
+        let (mut have, mut owed, mut whole) = (0, 0, WindowSet::default());
+        let mut changes = self.changes.iter().peekable();
+        while let Some((&from, &[of_have, of_owed])) = changes.next() {
+            (have, owed) = (have + of_have, owed + of_owed);
+            if let Some(&(&to, _)) = changes.peek().filter(|_| have > 0 && have >= owed) {
+                whole.push(from..to);
+            }
+        }
+        whole
+    }
 }
 
 /// The first window that some of `ranks` end by the clock, where others of them have windows of their own by then.
@@ -201,7 +245,7 @@ fn mixed_from<'a>(ranks: impl Iterator<Item = &'a RankTrace> + Clone) -> Option<
         steps.filter(|step| step.level == STEP_CLOCK).map(|step| step.window.saturating_sub(1)).next()
     };
     let first = ranks.clone().filter_map(clock).min()?;
-    let has = |rank: &RankTrace| rank.windows.last().is_some_and(|window| window.window >= first);
+    let has = |rank: &RankTrace| rank.windows.end() > first;
     ranks.into_iter().any(|rank| clock(rank) != Some(first) && has(rank)).then_some(first)
 }
 
@@ -219,10 +263,23 @@ fn cut_short<'a>(ranks: impl Iterator<Item = &'a RankTrace> + Clone) -> BTreeSet
 /// Number of windows that lack the summary of a rank that should have one.
 pub fn windows_lacking(trace: &Trace, plan: &Plan) -> u64 {
     let windows = trace.windows();
-    let ledgers: Vec<Ledger> = plan.groups.iter().map(|group| Ledger::new(trace, plan, group)).collect();
-    if ledgers.iter().any(|ledger| ledger.absent > 0) {
-        return windows;
+    let mut presence = Presence::default();
+    for group in &plan.groups {
+        let members = trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank)));
+        let mut there = 0;
+        for rank in members {
+            let mut summarised = WindowSet::default();
+            each_window(plan, rank, |window, is_summarised| {
+                if is_summarised {
+                    summarised.push(window.numbers());
+                }
+            });
+            presence.add(last_of(rank).unwrap_or(windows.saturating_sub(1)), &summarised);
+            there += 1;
+        }
+        if there < group.members.len() {
+            return windows;
+        }
     }
-    let ranks: Vec<Entry> = ledgers.into_iter().flat_map(|ledger| ledger.ranks).collect();
-    windows.saturating_sub(whole(&ranks).len() as u64)
+    windows.saturating_sub(presence.whole().len())
 }

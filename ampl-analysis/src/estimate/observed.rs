@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use ampl_core::plan::{GroupPlan, Plan};
 use ampl_core::stats::Moments;
 use ampl_core::units::Rank;
+use ampl_core::window_set::WindowSet;
 use ampl_trace::model::WindowSummary;
 use ampl_trace::{RankTrace, Trace};
 
@@ -45,12 +46,7 @@ pub fn points(trace: &Trace, plan: &Plan, group: &GroupPlan, metric: usize) -> V
 
 /// Observations by `group` of `plan` of its time in MPI, one for each nanosecond of the program, windows ascending
 /// and without those that are `lacking`.
-pub fn mpi_share_points(
-    trace: &Trace,
-    plan: &Plan,
-    group: &GroupPlan,
-    lacking: &BTreeSet<u64>,
-) -> Vec<Point> {
+pub fn mpi_share_points(trace: &Trace, plan: &Plan, group: &GroupPlan, lacking: &WindowSet) -> Vec<Point> {
     let columns = Columns::of(trace);
     let mut points = points_by(trace, plan, group, |rank| {
         let columns = columns.of_rank(rank);
@@ -59,7 +55,7 @@ pub fn mpi_share_points(
             Some((times.of_program() as u64, times.mpi))
         }
     });
-    points.retain(|point| !lacking.contains(&point.window));
+    points.retain(|point| !lacking.contains(point.window));
     points
 }
 
@@ -72,14 +68,15 @@ fn points_by<Value: Fn(&WindowSummary) -> Option<(u64, f64)>>(
     let mut points = Vec::new();
     for rank in trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank))) {
         let value = value_of(rank);
-        points.extend(rank.windows.iter().filter(|window| is_measured(plan, window)).map(|window| Point {
+        let measured = rank.windows.iter().filter(|window| is_measured(plan, window));
+        points.extend(measured.map(|window| Point {
             rank: rank.process.rank,
             window: window.window,
             update: window.update,
             stratum: window.stratum,
             drawn: window.drawn,
             probability: window.probability,
-            value: value(window),
+            value: value(&window),
         }));
     }
     points.sort_by_key(|point| (point.window, point.rank));

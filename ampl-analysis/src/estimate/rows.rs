@@ -1,11 +1,10 @@
 //! The rows of `ampl estimate`.
 
-use std::collections::BTreeSet;
-
 use ampl_core::config::{ErrorBound, Event, Keep, Metric, Quantity, Sizing, Summaries, Target};
 use ampl_core::plan::{GroupPlan, Plan};
 use ampl_core::stats::Basis;
 use ampl_core::stats::estimate::{Item, ratio_estimate};
+use ampl_core::window_set::WindowSet;
 use ampl_trace::Trace;
 use serde::{Serialize, Serializer};
 
@@ -141,7 +140,7 @@ pub fn rows(trace: &Trace, plan: &Plan) -> Vec<Row> {
 }
 
 /// The run's rows of MPI's share in the program's time, all groups: windows that are not `lacking` count by their time.
-pub fn mpi_shares(trace: &Trace, plan: &Plan, lacking: &BTreeSet<u64>) -> Vec<Row> {
+pub fn mpi_shares(trace: &Trace, plan: &Plan, lacking: &WindowSet) -> Vec<Row> {
     let metric = Quantity::MpiTime.slot().expect("a built-in quantity");
     let mut rows = Vec::new();
     for group in &plan.groups {

@@ -120,7 +120,7 @@ fn windows_that_end_otherwise_on_some_ranks_promise_nothing() {
     // The others have ended before it.
     for rank in &mut trace.ranks[7..] {
         rank.process.steps.clear();
-        rank.windows.truncate(4);
+        rank.windows.entries_mut().truncate(4);
     }
     assert_eq!(census(&trace, Scope::Window, Some(3)), exact);
 }
@@ -130,8 +130,8 @@ fn a_window_that_ends_with_the_run_on_some_ranks_promises_nothing() {
     let config = "[window]\nmarker = 'pcontrol'\n[[metric]]\nname = 'mpi.time'\nrole = 'guide'\n".to_owned();
     let job = Synthetic { config, ..job() };
     let mut trace = job.trace();
-    trace.ranks[3].windows.truncate(6);
-    trace.ranks[3].windows[5].partial = true;
+    trace.ranks[3].windows.entries_mut().truncate(6);
+    trace.ranks[3].windows.entries_mut()[5].partial = true;
     let rows = super::rows(&trace, &job.plan());
     let at = |window| reported(&rows, Scope::Window, Some(window));
     assert!(at(4).guaranteed && !at(5).guaranteed && at(5).kept == 20);
@@ -144,7 +144,11 @@ fn windows_without_a_summary_are_nowhere_claimed() {
     let mut trace = job.trace();
     for rank in &mut trace.ranks {
         let first = if rank.process.rank < 5 { 6 } else { 11 };
-        rank.windows.iter_mut().filter(|w| w.window >= first).for_each(|w| w.cells = Cells::default());
+        rank.windows
+            .entries_mut()
+            .iter_mut()
+            .filter(|w| w.window >= first)
+            .for_each(|w| w.cells = Cells::default());
     }
     let rows = super::rows(&trace, &job.plan());
     for basis in [Basis::Sampled, Basis::Trace] {
@@ -169,7 +173,7 @@ fn windows_without_a_summary_are_nowhere_claimed() {
     let lacking = |trace: &ampl_trace::Trace| windows_lacking(trace, &job.plan());
     assert_eq!(lacking(&trace), 6);
     // A rank that ends early lacks nothing after; one that left nothing lacks everything.
-    trace.ranks[19].windows.truncate(2);
+    trace.ranks[19].windows.entries_mut().truncate(2);
     assert_eq!(lacking(&trace), 6);
     trace.ranks.pop();
     assert_eq!(lacking(&trace), 12);
@@ -180,7 +184,7 @@ fn values_without_a_mean_have_no_guarantee() {
     let job = Synthetic { config: "[[metric]]\nname = 'mpi.time'\nrole = 'guide'\n".into(), ..job() };
     let mut trace = job.trace();
     for (window, sum) in [(5, f64::INFINITY), (6, f64::NAN)] {
-        let window = &mut trace.ranks[0].windows[window];
+        let window = &mut trace.ranks[0].windows.entries_mut()[window];
         let cell = window.cells.get(1).unwrap();
         put_cell(window, 1, Cell { sum, ..cell });
     }
@@ -326,10 +330,14 @@ fn a_window_that_the_run_s_end_cut_off_is_flagged() {
     assert_eq!(partial(&trace, Scope::Update, Some(8)), None);
     assert_eq!(partial(&trace, Scope::Run, None), None);
     // It is enough that one rank came to its end.
-    trace.ranks[7].windows.truncate(11);
-    trace.ranks[7].windows[10].partial = true;
+    trace.ranks[7].windows.entries_mut().truncate(11);
+    trace.ranks[7].windows.entries_mut()[10].partial = true;
     assert_eq!(partial(&trace, Scope::Window, Some(10)), Some(true.into()));
-    trace.ranks.iter_mut().flat_map(|rank| &mut rank.windows).for_each(|window| window.partial = false);
+    trace
+        .ranks
+        .iter_mut()
+        .flat_map(|rank| rank.windows.entries_mut())
+        .for_each(|window| window.partial = false);
     assert_eq!(partial(&trace, Scope::Window, Some(11)), Some(false.into()));
 }
 
@@ -361,7 +369,7 @@ fn what_is_dropped_by_load_leaves_no_wrong_number() {
         let (mut all, mut compute) = ([0.0; 3], vec![0.0; 20]);
         for rank in &mut trace.ranks {
             let number = u64::from(rank.process.rank);
-            for window in &mut rank.windows {
+            for window in rank.windows.entries_mut() {
                 let busy = window.window % 6 > seed % 6 || number % 5 == seed % 5;
                 let share = if busy {
                     noise(number, window.window)

@@ -125,7 +125,7 @@ impl Compute {
             let times: Vec<f64> = rank
                 .windows
                 .iter()
-                .filter_map(|window| own.times(window))
+                .filter_map(|window| own.times(&window))
                 .map(|times| times.compute)
                 .collect();
             if times.is_empty() {

@@ -91,7 +91,7 @@ impl Live {
             trace.ranks.iter().filter(|rank| is_gone(rank.process.liveness) && !rank.process.finalized);
         let runs = end.is_some_and(|end| end.basis == EndBasis::Now);
         let calls = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
-        let windows = trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum();
+        let windows = trace.rank_windows();
         Self {
             state: match end.map(|end| end.basis) {
                 _ if trace.complete => State::Complete,
@@ -146,14 +146,13 @@ fn sent(trace: &Trace) -> Option<Sent> {
         return None;
     }
     let columns = Columns::of(trace);
-    let last = trace.ranks.iter().map(|rank| rank.windows.last().map_or(0, |window| window.window)).min()?;
+    let last = trace.ranks.iter().map(|rank| rank.windows.end().saturating_sub(1)).min()?;
     let of_all = |number: u64| {
         let (mut bytes, mut wall, mut end_ns) = (0.0, 0.0, i64::MIN);
         for rank in &trace.ranks {
-            let found = rank.windows.binary_search_by_key(&number, |window| window.window).ok()?;
-            let window = &rank.windows[found];
+            let window = rank.windows.get(number)?;
             bytes += window.cells.get(at)?.sum;
-            wall += columns.of_rank(rank).times(window)?.wall;
+            wall += columns.of_rank(rank).times(&window)?.wall;
             end_ns = window.end_ns.max(end_ns);
         }
         let per_second = bytes / (wall / trace.ranks.len() as f64) * 1e9;

@@ -232,9 +232,9 @@ fn spans(
         Some((usize::try_from(window.window).ok()?, calls as u64)).filter(|_| is_count)
     };
     let span = |(window, calls)| Span { calls, window: Some(window) };
-    let mut spans: Vec<Span> = rank.windows.iter().map_while(calls).map(span).collect();
+    let mut spans: Vec<Span> = rank.windows.iter().map_while(|window| calls(&window)).map(span).collect();
     let front: u64 = spans.iter().map(|span| span.calls).fold(0, u64::saturating_add);
-    if spans.len() == rank.windows.len() {
+    if spans.len() as u64 == rank.windows.count() {
         let open = !rank.process.finalized;
         let adds_up = front == inside || open && front < inside;
         spans.insert(0, Span { calls: before, window: None });
@@ -242,7 +242,7 @@ fn spans(
     }
     let mut back: Vec<Span> = Vec::new();
     if rank.process.finalized {
-        back.extend(rank.windows.iter().rev().map_while(calls).map(span));
+        back.extend(rank.windows.iter().rev().map_while(|window| calls(&window)).map(span));
         back.reverse();
     }
     let behind: u64 = back.iter().map(|span| span.calls).fold(0, u64::saturating_add);

@@ -138,8 +138,8 @@ fn boundary_ns(trace: &Trace, body: &Range<usize>, windows: usize) -> f64 {
     let inside = at.filter(|window| body.contains(window));
     let mean = |window: usize| {
         let of = |rank: &ampl_trace::RankTrace| {
-            let at = rank.windows.binary_search_by_key(&(window as u64), |of| of.window).ok()?;
-            Some(rank.windows[at].end_ns.saturating_sub(rank.windows[at].start_ns).max(0) as f64)
+            let of = rank.windows.get(window as u64)?;
+            Some(of.end_ns.saturating_sub(of.start_ns).max(0) as f64)
         };
         let lengths: Vec<f64> = trace.ranks.iter().filter_map(of).collect();
         lengths.iter().sum::<f64>() / lengths.len().max(1) as f64

@@ -109,12 +109,13 @@ pub fn durations(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) 
             let key = names[thread].get(terminal as usize).copied().flatten()?;
             Some((key, moved[thread].get(terminal as usize).copied().flatten()))
         };
+        let windows = rank.trace.windows.spread();
         let part = read(&stored, selection, facts, true, |call| {
             let Some(class) = class(call.thread, call.terminal).filter(|_| call.belongs && !call.unfinished)
             else {
                 return;
             };
-            let window = call.window.map(|window| &rank.trace.windows[window]);
+            let window = call.window.map(|window| &windows[window]);
             let weight = match window.map(|window| window.inclusion()) {
                 Some(probability) if !all && probability > 0.0 => 1.0 / probability,
                 _ => 1.0,

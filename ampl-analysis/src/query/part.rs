@@ -107,7 +107,7 @@ pub fn read(
     mut each: impl FnMut(&TimedCall),
 ) -> RankPart {
     let rank = &stored.rank;
-    let (windows, structure) = (&rank.trace.windows, &rank.structure);
+    let (windows, structure) = (&rank.trace.windows.spread()[..], &rank.structure);
     let cuts = selection.cuts_time();
     let mut part = RankPart::default();
     // Windows with calls whose times are stored, and these calls; of the only thread.
@@ -170,6 +170,7 @@ pub fn read(
 pub fn touched(rank: &Rank<'_>, selection: &Selection, facts: Facts, damaged: bool) -> Vec<(usize, bool)> {
     // Calls that were only counted, or made while the program had paused ampl, have none.
     let only_counted = in_counted_span(&rank.trace);
+    let counted = |window: &WindowSummary| only_counted.as_ref().is_some_and(|in_span| in_span(window));
     let columns = facts.columns.of_rank(&rank.trace);
     let paused = |window: &WindowSummary| match columns.observed(window) {
         Observed::Measured(_, paused) => paused > 0.0,
@@ -178,10 +179,10 @@ pub fn touched(rank: &Rank<'_>, selection: &Selection, facts: Facts, damaged: bo
     };
     let stored_times = facts.stores_times && !damaged;
     let has_times =
-        |window: &WindowSummary| window.kept && stored_times && !only_counted(window) && !paused(window);
+        |window: &WindowSummary| window.kept && stored_times && !counted(window) && !paused(window);
     let windows = rank.trace.windows.iter().enumerate();
     let touched = windows.filter(|(_, window)| !selection.cuts_time() || selection.takes_window(window));
-    touched.map(|(index, window)| (index, has_times(window))).collect()
+    touched.map(|(index, window)| (index, has_times(&window))).collect()
 }
 
 fn add(counts: &mut [u64], terminal: u32, count: u64) {
@@ -248,9 +249,10 @@ pub fn has_untimed(rank: &Rank<'_>, facts: Facts, windows: &[(usize, bool)], tim
     };
     let spare = rank.trace.process.calls.iter().filter(|(function, _)| only_counted(*function));
     let spare: u64 = spare.map(|(_, calls)| calls).sum();
+    let windows_of_rank = rank.trace.windows.spread();
     let (mut counted, mut with_times) = (0u64, 0u64);
     for &(index, _) in windows.iter().filter(|(_, timed)| *timed) {
-        let cell = facts.calls.and_then(|slot| rank.trace.windows[index].cells.get(slot));
+        let cell = facts.calls.and_then(|slot| windows_of_rank[index].cells.get(slot));
         counted = counted.saturating_add(cell.map_or(timed[index], |cell| cell.sum as u64));
         with_times = with_times.saturating_add(timed[index]);
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use ampl_core::mpi::FUNCTIONS;
 use ampl_reader::selection::Selection;
 use ampl_reader::{Rank, Run};
+use ampl_trace::model::WindowSummary;
 use ampl_trace::record::CALL_UNFINISHED;
 use ampl_trace::time_index::{Chunk, RankIndex};
 use ampl_trace::timed::for_each_at;
@@ -64,7 +65,7 @@ pub enum Event {
 
 /// A rank with its stored calls.
 pub struct Stored<'a> {
-    /// The rank; without times where there is an index.
+    /// The rank, each of its windows an entry of its own; without times where there is an index.
     pub rank: Rank<'a>,
     index: Option<RankIndex<'a>>,
 }
@@ -76,7 +77,8 @@ pub struct Damaged;
 impl<'a> Stored<'a> {
     /// The rank of that number; `None` where it left nothing.
     pub fn of(run: &'a Run, number: u32) -> Option<Self> {
-        let (rank, index) = run.indexed_rank(number)?;
+        let (mut rank, index) = run.indexed_rank(number)?;
+        rank.trace.windows.spread_all();
         Some(Self { rank, index })
     }
 
@@ -88,9 +90,13 @@ impl<'a> Stored<'a> {
         }
     }
 
+    fn windows(&self) -> &[WindowSummary] {
+        self.rank.trace.windows.entries()
+    }
+
     /// Index of the window of that number.
     fn window(&self, number: u64) -> Option<usize> {
-        self.rank.trace.windows.binary_search_by_key(&number, |window| window.window).ok()
+        self.windows().binary_search_by_key(&number, |window| window.window).ok()
     }
 
     /// Index of the thread of that number.
@@ -107,7 +113,7 @@ impl<'a> Stored<'a> {
         mut each: impl FnMut(&TimedCall),
     ) -> Result<(), Damaged> {
         let Some(index) = &self.index else { return self.decoded(selection, numbers, each) };
-        let windows = &self.rank.trace.windows;
+        let windows = self.windows();
         let cuts = selection.cuts_time();
         for chunk in index.chunks() {
             let Some(thread) = self.thread(chunk.thread) else { continue };
@@ -179,8 +185,8 @@ impl<'a> Stored<'a> {
                 Some((number, found)) if number == window.window => found,
                 _ => {
                     let index = self.window(window.window);
-                    let whole = index.is_some_and(|index| selection.holds_window(&trace.windows[index]));
-                    let end_ns = index.map_or(i64::MIN, |index| trace.windows[index].end_ns);
+                    let whole = index.is_some_and(|index| selection.holds_window(&self.windows()[index]));
+                    let end_ns = index.map_or(i64::MIN, |index| self.windows()[index].end_ns);
                     last.insert((window.window, Cut { selection, whole, window: index, end_ns })).1
                 }
             };
@@ -226,7 +232,7 @@ impl<'a> Stored<'a> {
         is_one: impl Fn(i64, i64, i64) -> bool,
         mut each: impl FnMut(Event),
     ) -> Option<()> {
-        let begin = window.map_or(i64::MAX, |window| self.rank.trace.windows[window].start_ns);
+        let begin = window.map_or(i64::MAX, |window| self.windows()[window].start_ns);
         let signatures = &self.rank.structure.threads[thread].signatures;
         let mut whole = Some(());
         chunk.blocks(|block, sums| {

@@ -137,8 +137,9 @@ pub fn summary(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) ->
             }
         });
         let mut numbers: FxHashMap<usize, u32> = FxHashMap::default();
+        let windows = rank.trace.windows.spread();
         for &(index, timed) in &part.windows {
-            numbers.insert(index, sample.add(number, &rank.trace.windows[index], timed));
+            numbers.insert(index, sample.add(number, &windows[index], timed));
         }
         let mut own: Vec<_> = own.into_iter().collect();
         own.sort_unstable_by_key(|(key, _)| *key);

@@ -41,7 +41,7 @@ fn coded_again(trace: &Trace, rank: &RankTrace) -> Option<[(u64, usize); 2]> {
     let (mut all, mut half) = (Encoder::new(settings), Encoder::new(settings));
     let (mut calls, mut of_half) = (0u64, 0u64);
     let kept: Vec<u64> =
-        rank.windows.iter().filter(|window| window.kept).map(|window| window.window).collect();
+        rank.windows.iter_known().filter(|window| window.kept).map(|window| window.window).collect();
     let middle = *kept.get(kept.len() / 2)?;
     let mut last: Option<Window> = None;
     let mut windows = 0u64;

@@ -30,7 +30,7 @@ pub fn everything(trace: &Trace) -> Option<f64> {
     if calls <= 0.0 || bytes <= 0.0 {
         return None;
     }
-    let summarised = trace.ranks.iter().flat_map(|rank| &rank.windows).all(|window| !window.cells.is_empty());
+    let summarised = trace.rank_windows_of(|window| window.cells.is_empty()) == 0;
     let ratio = marginal::ratio(trace);
     let more = trace.ranks.iter().zip(&kept).map(|(rank, &(own_bytes, own_calls))| {
         let each = if own_calls > 0.0 { own_bytes / own_calls } else { bytes / calls };
@@ -52,7 +52,7 @@ fn standing_calls(rank: &RankTrace) -> f64 {
         let by_chance = (window.drawn || window.partner) && window.inclusion() > 0.0;
         if by_chance { own / window.inclusion() } else { own }
     };
-    rank.windows.iter().filter(|window| window.kept).map(standing).sum()
+    rank.windows.iter_known().filter(|window| window.kept).map(|window| standing(&window)).sum()
 }
 
 /// Bytes of the trace if only the sampled windows had been kept of everything that is stored: each takes its share of
@@ -71,6 +71,6 @@ pub fn of_sample(trace: &Trace) -> Option<f64> {
 /// Calls of `rank` in the windows that are `counted`.
 fn calls_of(rank: &RankTrace, counted: impl Fn(&WindowSummary) -> bool) -> f64 {
     let slot = Quantity::Calls.slot().expect("it is one of all");
-    let counted = rank.windows.iter().filter(|window| counted(window));
+    let counted = rank.windows.iter_known().filter(|window| counted(window));
     counted.filter_map(|window| window.cells.get(slot)).map(|cell| cell.sum).sum()
 }

@@ -73,7 +73,7 @@ fn rank_set(ranks: &BTreeSet<u32>) -> Option<RankSet> {
 /// Time of the longest rank, nanoseconds, at least 1.
 pub fn elapsed(trace: &Trace) -> f64 {
     let of = |rank: &ampl_trace::RankTrace| {
-        let windows = rank.windows.first().zip(rank.windows.last());
+        let windows = rank.windows.entries().first().zip(rank.windows.entries().last());
         let span =
             windows.map_or(0, |(first, last)| last.end_ns.saturating_sub(first.start_ns).max(0) as u64);
         rank.process.elapsed_ns.max(span)

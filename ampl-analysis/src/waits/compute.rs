@@ -23,7 +23,7 @@ impl Compute {
         let columns = Columns::of(trace);
         let of_rank = |rank: &ampl_trace::RankTrace| {
             let own = columns.of_rank(rank);
-            let times = rank.windows.iter().filter_map(|window| own.times(window));
+            let times = rank.windows.iter().filter_map(|window| own.times(&window));
             (rank.process.rank, times.map(|times| times.compute).sum::<f64>())
         };
         let by_rank: BTreeMap<u32, f64> = trace.ranks.iter().map(of_rank).collect();

@@ -1,11 +1,10 @@
 //! Windows that a run did keep. A simulation cannot show them: a population holds no budget, steps down or late
 //! directives.
 
-use std::collections::BTreeSet;
-
 use ampl_core::config::Metric;
 use ampl_core::plan::{GroupPlan, Plan};
 use ampl_core::units::Rank;
+use ampl_core::window_set::WindowSet;
 use ampl_trace::Trace;
 use ampl_trace::model::{STEP_CLOCK, WindowSummary};
 
@@ -28,7 +27,7 @@ pub fn row(trace: &Trace, plan: &Plan) -> Row {
         error: None,
         coverage: 1.0,
         kept_windows: Some(kept as f64),
-        rank_windows: trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum(),
+        rank_windows: trace.rank_windows(),
         bytes,
         groups: plan.groups.iter().map(|group| group_row(trace, plan, &estimates, group)).collect(),
     }
@@ -36,14 +35,15 @@ pub fn row(trace: &Trace, plan: &Plan) -> Row {
 
 fn group_row(trace: &Trace, plan: &Plan, estimates: &[estimate::Row], group: &GroupPlan) -> GroupRow {
     let ranks = trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank)));
-    let windows: Vec<&WindowSummary> = ranks.flat_map(|rank| &rank.windows).collect();
+    let entries: Vec<&WindowSummary> = ranks.flat_map(|rank| rank.windows.entries()).collect();
     let per_update = estimate::windows_per_update(plan);
-    let start = windows.iter().map(|window| window.window / per_update + 1).min().unwrap_or(0) * per_update;
-    let after = || windows.iter().filter(|window| window.window >= start);
-    let count = after().map(|window| window.window).collect::<BTreeSet<_>>().len();
+    let start = entries.iter().map(|entry| entry.window / per_update + 1).min().unwrap_or(0) * per_update;
+    let after = |entry: &WindowSummary| entry.numbers().start.max(start)..entry.numbers().end;
+    let count = entries.iter().map(|entry| after(entry)).collect::<WindowSet>().len();
     let verifies = plan.config.output.verify;
-    let kept = after().filter(|window| is_kept_by(window, verifies)).count();
-    let mean = |sum: usize, count: usize| (count > 0).then(|| sum as f64 / count as f64);
+    let kept = entries.iter().filter(|entry| is_kept_by(entry, verifies));
+    let kept: u64 = kept.map(|entry| after(entry)).map(|kept| kept.end.saturating_sub(kept.start)).sum();
+    let mean = |sum: u64, count: u64| (count > 0).then(|| sum as f64 / count as f64);
     let covered = |metric: &Metric| {
         let (name, event) = (metric.name(), metric.event.name());
         let ours = |row: &&estimate::Row| {
@@ -59,7 +59,7 @@ fn group_row(trace: &Trace, plan: &Plan, estimates: &[estimate::Row], group: &Gr
             _ => None,
         });
         let checked: Vec<bool> = checked.collect();
-        mean(checked.iter().filter(|inside| **inside).count(), checked.len())
+        mean(checked.iter().filter(|inside| **inside).count() as u64, checked.len() as u64)
     };
     GroupRow {
         group: group.name.clone(),

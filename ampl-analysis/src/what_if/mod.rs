@@ -101,7 +101,7 @@ pub fn simulated(
         error: bound.1,
         coverage: 1.0,
         kept_windows: Some(kept),
-        rank_windows: trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum(),
+        rank_windows: trace.rank_windows(),
         bytes: each.map(|each| trace.sizes.total.saturating_sub(stored) as f64 + each * kept),
         groups: groups.map(|group| group_row(&job, &runs, group)).collect(),
     }

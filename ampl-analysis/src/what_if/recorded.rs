@@ -1,15 +1,17 @@
 //! The windows of a run as a population.
 
+use std::iter::Peekable;
+
 use ampl_client::simulate::{Job, Window};
 use ampl_core::message::MetricSummary;
 use ampl_trace::Trace;
 use ampl_trace::cells::Cell;
-use ampl_trace::model::WindowSummary;
+use ampl_trace::model::WindowIter;
 
 /// The recorded windows of every rank, one after the other.
 pub struct Recorded<'a> {
     /// Windows that are not returned yet, by rank.
-    ranks: Vec<&'a [WindowSummary]>,
+    ranks: Vec<Option<Peekable<WindowIter<'a>>>>,
     /// Places of the guides in a window's cells; none where the run could not measure it.
     cells: Vec<Option<usize>>,
 }
@@ -17,10 +19,10 @@ pub struct Recorded<'a> {
 impl<'a> Recorded<'a> {
     /// Windows of `trace`, for the guides of `job`.
     pub fn new(trace: &'a Trace, job: &Job) -> Self {
-        let mut ranks: Vec<&[WindowSummary]> = vec![&[]; job.plan.ranks as usize];
+        let mut ranks: Vec<_> = (0..job.plan.ranks).map(|_| None).collect();
         for rank in &trace.ranks {
             if let Some(windows) = ranks.get_mut(rank.process.rank as usize) {
-                *windows = &rank.windows;
+                *windows = Some(rank.windows.iter().peekable());
             }
         }
         let cell = |&guide: &usize| {
@@ -40,9 +42,8 @@ impl<'a> Recorded<'a> {
             summaries.resize(self.ranks.len(), MetricSummary::default());
         }
         for (rank, windows) in self.ranks.iter_mut().enumerate() {
-            while let [first, rest @ ..] = windows
-                && first.window <= number
-            {
+            let Some(windows) = windows else { continue };
+            while let Some(first) = windows.next_if(|first| first.window <= number) {
                 if first.window == number {
                     for (summaries, cell) in window.guides.iter_mut().zip(&self.cells) {
                         if let Some(cell) = cell.and_then(|cell| first.cells.get(cell)) {
@@ -50,7 +51,6 @@ impl<'a> Recorded<'a> {
                         }
                     }
                 }
-                *windows = rest;
             }
         }
     }

@@ -258,8 +258,7 @@ fn a_timeline_has_every_timed_call() {
         .filter_map(|(_, _, event)| fields(event).iter().find(|field| field.0 == 9).map(|field| field.1))
         .collect();
     let of = |kind: u64| events.iter().filter(|&&each| each == kind).count();
-    let kept =
-        job().trace().ranks.iter().flat_map(|rank| rank.windows.clone()).filter(|window| window.kept).count();
+    let kept = job().trace().kept_windows();
     assert!(timed > 0 && kept < 6 * 5, "{timed} calls, {kept} windows");
     assert!(of(1) > timed, "stretches without times are slices of their own");
     let unfinished = table(&run.join("parquet/calls.parquet")).1;

@@ -36,7 +36,7 @@ impl Reader {
     /// # Errors
     /// Errors of opening it.
     pub fn read(&mut self) -> Result<Reading, OpenError> {
-        let trace = directory::read_spread(&self.run)?;
+        let trace = directory::read(&self.run)?;
         let live = Live::of(&trace, &mut self.symbols);
         let is_here = |rank: u32| !live.absent.contains(Rank(rank));
         let others = nodes::elsewhere(&self.run, &directory::host(), is_here);

@@ -170,6 +170,15 @@ impl Operands {
         }
     }
 
+    /// `true` if the bytes may depend on the caller's rank in its communicator, whatever the words are.
+    pub fn depends_on_rank(&self) -> bool {
+        let vector = matches!(
+            self.traffic,
+            Traffic::ReduceScatter | Traffic::Gatherv | Traffic::Scatterv | Traffic::Allgatherv
+        );
+        vector || self.root != NONE
+    }
+
     /// Bytes of a call on a window; an origin without meaning is not read.
     fn window(&self, words: &[usize], facts: &mut impl Facts) -> (u64, u64) {
         if facts.is_proc_null(word(words, self.peer)) {

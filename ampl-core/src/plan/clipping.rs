@@ -99,8 +99,7 @@ impl fmt::Display for Clipping {
 /// The ranks that no group of `config` lists, of a job of that many.
 pub(super) fn others(config: &Config, ranks: u32) -> RankSet {
     let listed = config.groups.iter().filter_map(|group| group.members.listed());
-    let text: Vec<String> = listed.map(RankSet::to_string).filter(|text| !text.is_empty()).collect();
-    RankSet::parse(&text.join(",")).expect("printed rank sets parse").complement(ranks)
+    listed.cloned().collect::<RankSet>().complement(ranks)
 }
 
 /// A set of ranks in a sentence: long ones lose their middle.

@@ -185,7 +185,8 @@ impl<W: Write> File<W> {
     /// Writes the stretches of windows whose times are not kept, and the metrics of all windows.
     fn windows(&mut self, trace: &Trace, rank: &RankTrace, selection: &Selection) -> io::Result<()> {
         let number = rank.process.rank;
-        let taken = || rank.windows.iter().filter(|window| selection.takes_window(window));
+        let windows = rank.windows.spread();
+        let taken = || windows.iter().filter(|window| selection.takes_window(window));
         if taken().any(|window| !window.kept) {
             let track = Message::default()
                 .int(track::UUID, Track::NotKept.uuid(number))

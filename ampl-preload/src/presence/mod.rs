@@ -81,9 +81,10 @@ impl Mark {
     fn present(&self, checked: bool) -> RankSet {
         let ranks = self.marks.names().into_iter().filter_map(|name| {
             let (rank, by) = name.split_once('-')?;
-            (!checked || Stamp::parse(by)?.may_run()).then(|| rank.to_owned())
+            let rank = rank.parse::<u32>().ok()?;
+            (!checked || Stamp::parse(by)?.may_run()).then_some(rank)
         });
-        RankSet::parse(&ranks.collect::<Vec<_>>().join(",")).unwrap_or_default()
+        ranks.collect()
     }
 
     /// The decision for this node, if the process that has made it is there.

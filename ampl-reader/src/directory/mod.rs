@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 
 use ampl_core::config::Config;
 use ampl_core::plan::Plan;
-use ampl_trace::format::{self, TraceFile};
-use ampl_trace::model::WindowSummary;
+use ampl_trace::format::TraceFile;
 use ampl_trace::{RunInfo, Trace};
 use memmap2::Mmap;
 
@@ -26,16 +25,6 @@ pub use holder::{Holder, host, living, runs};
 pub use journals::write;
 use run_file::RunFile;
 pub use run_file::note_end;
-
-/// As [`read`], with an entry for every window, even for windows that were closed together.
-///
-/// # Errors
-/// Errors of [`read`].
-pub fn read_spread(run: &Path) -> Result<Trace, OpenError> {
-    let mut trace = read(run)?;
-    trace.ranks.iter_mut().for_each(|rank| WindowSummary::spread(&mut rank.windows));
-    Ok(trace)
-}
 
 /// The plan that the job agreed on, from the configuration in `run`; `None` where that cannot be read.
 pub fn plan(run: &RunInfo) -> Option<Plan> {
@@ -85,7 +74,8 @@ pub(crate) fn open_file(file: &Path) -> Result<TraceFile<Mmap>, OpenError> {
 }
 
 fn read_file(file: &Path) -> Result<Trace, OpenError> {
-    format::read(&mapped(file)?).map_err(|error| OpenError::NotATrace { path: file.to_owned(), error })
+    let trace = open_file(file)?.into_trace();
+    trace.map_err(|error| OpenError::NotATrace { path: file.to_owned(), error })
 }
 
 fn mapped(file: &Path) -> Result<Mmap, OpenError> {

@@ -165,7 +165,7 @@ fn what_was_only_counted_is_in_no_number() {
     };
     let stepped = |windows: usize| {
         let mut trace = run(&["a", "b"], 100.0, &busy(windows));
-        trace.ranks[1].windows[1].cells = Cells::default();
+        trace.ranks[1].windows.entries_mut()[1].cells = Cells::default();
         trace.ranks[1].process.steps = vec![Step { window: 1, level: "off".into(), ..Step::default() }];
         trace
     };
@@ -190,7 +190,7 @@ fn what_was_only_counted_is_in_no_number() {
     let said = text(&found);
     assert!(said.contains("parallel       not known (4 of 5 windows): between 49 % and 59 %"), "{said}");
     let mut trace = trace;
-    let windows = trace.ranks.iter_mut().flat_map(|rank| &mut rank.windows);
+    let windows = trace.ranks.iter_mut().flat_map(|rank| rank.windows.entries_mut());
     windows.for_each(|window| window.cells = Cells::default());
     assert!(text(&rows(&trace)).contains("not known (0 of 5 windows)"), "totals would lack what was counted");
 }
@@ -205,7 +205,7 @@ fn pauses_are_no_part_of_the_time() {
         rank.process.calls = vec![(pcontrol, 2)];
         rank.process.elapsed_ns = 400_000_000;
         // Three of four windows are paused for 80 ms each.
-        for window in &mut rank.windows[1..] {
+        for window in &mut rank.windows.entries_mut()[1..] {
             let cells = [3.0, 4e6, 20e6, 16e6].map(|sum| Cell { n: 1.0, sum, ..Cell::default() });
             window.cells = cells.into_iter().collect();
         }

@@ -67,7 +67,7 @@ fn efficiency_is_a_strip_with_what_is_not_known() {
     let strip = text.lines().find(|line| line.starts_with("  0 to 11")).unwrap_or_else(|| panic!("{text}"));
     assert_eq!(strip.chars().filter(|letter| ('▁'..='█').contains(letter)).count(), 12, "{text}");
     // A rank that closed no more windows: these have no efficiency.
-    trace.ranks[3].windows.truncate(6);
+    trace.ranks[3].windows.entries_mut().truncate(6);
     let text = plain(&trace, 100);
     let strip = text.lines().find(|line| line.starts_with("  0 to 11")).unwrap_or_else(|| panic!("{text}"));
     assert_eq!(strip.matches('·').count(), 6, "{text}");

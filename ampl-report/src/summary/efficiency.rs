@@ -140,8 +140,8 @@ fn census(trace: &Trace, whose: &str) -> String {
 /// Share of MPI by the sample alone in the windows that `run` is of, groups weighted by their time; `None` if it is
 /// no sample.
 fn from_sample(trace: &Trace, plan: &Plan, run: &RunTimes) -> Option<String> {
-    let windows: usize = trace.ranks.iter().map(|rank| rank.windows.len()).sum();
-    if trace.kept_windows() == windows as u64 {
+    let observed = trace.rank_windows_of(|window| !window.cells.is_empty());
+    if trace.kept_windows() == trace.rank_windows() || observed == 0 {
         return None;
     }
     // Where ranks recorded less, windows were drawn whose times are not stored: those left are no such sample.

@@ -228,4 +228,6 @@ fn next(out: &mut Page, trace: &Trace, run: &Path, findings: &[Finding]) {
 }
 
 #[cfg(test)]
+mod folded;
+#[cfg(test)]
 mod tests;

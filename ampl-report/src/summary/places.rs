@@ -88,8 +88,7 @@ pub(crate) fn together(rows: &[Row]) -> Vec<Together<'_>> {
 
 impl<'a> Together<'a> {
     fn of(rows: Vec<&'a Row>) -> Self {
-        let texts: Vec<&str> = rows.iter().map(|row| row.ranks.as_str()).collect();
-        let members = RankSet::parse(&texts.join(",")).unwrap_or_default();
+        let members = rows.iter().map(|row| row.members.clone()).collect();
         Self { rows, members }
     }
 

@@ -11,6 +11,7 @@ use ampl_core::config::{Keep, Marker};
 use ampl_core::message::Decision;
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, RankSet};
+use ampl_core::window_set::WindowSet;
 use ampl_reader::model::STEP_CLOCK;
 use ampl_reader::{RankTrace, Trace};
 
@@ -127,7 +128,7 @@ fn ends(trace: &Trace, plan: &Plan) -> String {
 
 /// True where some window of `rank` was not kept.
 fn lacks_draws(rank: &RankTrace) -> bool {
-    rank.process.windows > 0 && rank.windows.iter().any(|window| !window.kept)
+    rank.process.windows > 0 && rank.windows.count_of(|window| !window.kept) > 0
 }
 
 /// Reason for the size; a group that keeps everything has no error, and needs no `± 0`.
@@ -145,9 +146,10 @@ fn why(decision: &Decision, absolute: bool, traced: bool) -> String {
 fn sampled(trace: &Trace, members: &RankSet, traced: bool) -> String {
     let ranks = trace.ranks.iter().filter(|rank| members.contains(Rank(rank.process.rank)));
     let (mut counted, mut seen) = (0u64, BTreeSet::new());
-    for window in ranks.flat_map(|rank| &rank.windows) {
-        counted += u64::from(if traced { window.kept } else { window.is_sampled() });
-        seen.insert(window.window);
+    for rank in ranks {
+        counted += rank.windows.count_of(|window| if traced { window.kept } else { window.is_sampled() });
+        seen.extend(rank.windows.entries().iter().map(|entry| (entry.numbers().start, entry.numbers().end)));
     }
+    let seen: WindowSet = seen.into_iter().map(|(first, end)| first..end).collect();
     format!("{} of {}", digits(counted as f64 / seen.len().max(1) as f64), members.len())
 }

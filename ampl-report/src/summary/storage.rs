@@ -25,8 +25,7 @@ pub fn trace_file(trace: &Trace, plan: Option<&Plan>, only_journals: bool) -> St
         let ranks = plural(trace.ranks.len() as u64, "rank");
         return format!("none: the journals of {ranks} tell; 'ampl recover' makes one");
     }
-    let (total, windows) =
-        (trace.sizes.total, trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum());
+    let (total, windows) = (trace.sizes.total, trace.rank_windows());
     let kept = trace.kept_windows();
     let of = plural(windows, "rank-window");
     let kept_of = if kept == windows { format!("all {of}") } else { format!("{} of {of}", count(kept)) };

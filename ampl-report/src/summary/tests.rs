@@ -86,11 +86,11 @@ fn windows_kept_for_partners_are_told_apart() {
     let (trace, plan) = (job.trace(), job.plan());
     // The partners of a drawn rank in a ring; drawn anew in each interval, the first of which keeps every rank.
     let kept = |window: u64| -> Vec<u32> {
-        let of = trace.ranks.iter().filter(|rank| rank.windows[window as usize].kept);
+        let of = trace.ranks.iter().filter(|rank| rank.windows.entries()[window as usize].kept);
         of.map(|rank| rank.process.rank).collect()
     };
     let drawn = |window: u64| -> Vec<u32> {
-        let of = trace.ranks.iter().filter(|rank| rank.windows[window as usize].drawn);
+        let of = trace.ranks.iter().filter(|rank| rank.windows.entries()[window as usize].drawn);
         of.map(|rank| rank.process.rank).collect()
     };
     for window in 4..12 {
@@ -147,7 +147,7 @@ fn what_some_ranks_did_not_measure_is_bounded() {
         .map(|name| trace.run.metrics.iter().position(|metric| metric.name == name).unwrap());
     for rank in &mut trace.ranks {
         let number = rank.process.rank;
-        for window in &mut rank.windows {
+        for window in rank.windows.entries_mut() {
             // Windows of all lengths: most of each is MPI's, except in windows that not all ranks measured.
             let wall = f64::from(1 + number % 7) * 1e6;
             let mpi = wall * if window.window < 9 { 0.9 + f64::from(number % 3) * 0.01 } else { 0.2 };
@@ -158,7 +158,7 @@ fn what_some_ranks_did_not_measure_is_bounded() {
     }
     let step = Step { window: 9, at: 90_000_000, level: "off".into(), share: 0.2 };
     trace.ranks[3].process.steps = vec![step];
-    trace.ranks[3].windows[9..].iter_mut().for_each(|window| window.cells = Cells::default());
+    trace.ranks[3].windows.entries_mut()[9..].iter_mut().for_each(|window| window.cells = Cells::default());
     let said = text(&trace, Path::new("r"));
     // Only bounds of the run are printed: the missing windows are the ones without waiting.
     let said = line(&said, "time in MPI");
@@ -246,7 +246,11 @@ fn the_sample_is_told_from_what_is_stored() {
 fn windows_without_a_summary_are_all_counted() {
     let job = Synthetic { ranks: 20, size: 8, ..Synthetic::default() };
     let mut trace = job.trace();
-    let lost = trace.ranks.iter_mut().flat_map(|rank| &mut rank.windows).filter(|window| window.window >= 9);
+    let lost = trace
+        .ranks
+        .iter_mut()
+        .flat_map(|rank| rank.windows.entries_mut())
+        .filter(|window| window.window >= 9);
     lost.for_each(|window| window.cells = Cells::default());
     let text = text(&trace, Path::new("r"));
     assert!(text.contains("3 of 12 windows without a summary of every rank"), "{text}");
@@ -307,7 +311,7 @@ fn a_census_counts_the_windows_in_which_all_were_there() {
     let mut trace = Synthetic::default().trace();
     let whole = text(&trace, Path::new("r"));
     says(&whole, "Efficiency", &["(exact: census of all ranks in every window)"]);
-    trace.ranks[5].windows.pop();
+    trace.ranks[5].windows.entries_mut().pop();
     let short = text(&trace, Path::new("r"));
     says(&short, "Efficiency", &["(exact: census of all ranks; all were there in 11 of 12 windows)"]);
     trace.ranks[5].process.finalized = false;
@@ -325,14 +329,14 @@ fn a_guide_that_nobody_observes_and_a_marker_that_a_rank_never_meets_are_named()
     let job = Synthetic { config, ..Synthetic::default() };
     let mut trace = job.trace();
     let slot = trace.run.metrics.iter().position(|metric| metric.name == "bytes.sent").unwrap();
-    for window in trace.ranks.iter_mut().flat_map(|rank| &mut rank.windows) {
+    for window in trace.ranks.iter_mut().flat_map(|rank| rank.windows.entries_mut()) {
         put_cell(window, slot, Cell { n: 1.0, ..Cell::default() });
     }
     let said = text(&trace, Path::new("r"));
     assert!(said.contains("the guide bytes.sent was 0 in every window"), "{said}");
     assert!(!said.contains("the marker of"), "{said}");
-    trace.ranks[2].windows.truncate(1);
-    trace.ranks[2].windows[0].partial = true;
+    trace.ranks[2].windows.entries_mut().truncate(1);
+    trace.ranks[2].windows.entries_mut()[0].partial = true;
     let said = text(&trace, Path::new("r"));
     assert!(said.contains("the marker of 1 rank (2): not met there"), "{said}");
     // Text that does not fit on a line continues in the next one.
@@ -345,17 +349,21 @@ fn a_counter_that_nobody_could_read_is_named_once() {
     let mut trace = Synthetic { config, ..Synthetic::default() }.trace();
     let slot = trace.run.metrics.iter().position(|metric| metric.name == "papi.PAPI_FP_INS").unwrap();
     trace.run.unmeasured = vec![("papi.PAPI_FP_INS".into(), "no libpapi.so is found here".into())];
-    for window in trace.ranks.iter_mut().flat_map(|rank| &mut rank.windows) {
+    for window in trace.ranks.iter_mut().flat_map(|rank| rank.windows.entries_mut()) {
         put_cell(window, slot, Cell::default());
     }
     // Two ranks have reported nothing at all.
     for rank in &mut trace.ranks[..2] {
-        rank.windows.iter_mut().for_each(|window| window.cells = Cells::default());
+        rank.windows.entries_mut().iter_mut().for_each(|window| window.cells = Cells::default());
     }
     let said = text(&trace, Path::new("r"));
     assert!(said.contains("papi.PAPI_FP_INS not counted: no libpapi.so"), "{said}");
     assert!(!said.contains("the guide papi"), "{said}");
-    put_cell(&mut trace.ranks[7].windows[3], slot, Cell { n: 1.0, sum: 5.0, ..Cell::default() });
+    put_cell(
+        &mut trace.ranks[7].windows.entries_mut()[3],
+        slot,
+        Cell { n: 1.0, sum: 5.0, ..Cell::default() },
+    );
     let said = text(&trace, Path::new("r"));
     assert!(said.contains("papi.PAPI_FP_INS not counted on 5 of 8 ranks: no libpapi.so"), "{said}");
 }
@@ -364,7 +372,7 @@ fn a_counter_that_nobody_could_read_is_named_once() {
 fn pause(rank: &mut RankTrace, windows: &[usize], share: f64) {
     rank.process.calls.push((Function::by_name("MPI_Pcontrol").unwrap().0, 2));
     for &window in windows {
-        let window = &mut rank.windows[window];
+        let window = &mut rank.windows.entries_mut()[window];
         let cell = window.cells.get(0).unwrap();
         put_cell(window, 0, Cell { sum: cell.sum * (1.0 - share), ..cell });
     }

@@ -1,17 +1,17 @@
 //! A trace file whose sections are read when they are asked for.
 
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use ampl_core::message::Decision;
+use rustc_hash::FxHashMap;
 
 use super::sections::{restore, unsqueezed};
-use super::trace::{account, decisions, processes};
+use super::trace::{account, finish, lines, place_sites};
 use super::v1::{Entry, Index, Kind};
-use super::weights;
+use super::{weights, windows};
 use crate::error::{Damage, ReadError};
 use crate::metadata::Metadata;
-use crate::model::{Process, RankTrace, RunInfo, Sizes};
+use crate::model::{Process, RankTrace, RunInfo, Sizes, Trace, WindowSummaries};
 use crate::structure::{CallSites, JobStructure};
 use crate::totals::Totals;
 
@@ -23,8 +23,8 @@ use crate::totals::Totals;
 pub struct TraceFile<B> {
     bytes: B,
     entries: Vec<Entry>,
-    /// Indices of the sections of each rank.
-    of_ranks: BTreeMap<u32, Vec<u32>>,
+    /// Rank and index of each section of a rank, ascending.
+    of_ranks: Vec<(u32, u32)>,
     damage: Vec<Damage>,
     run: Once<RunInfo>,
     metadata: Once<Metadata>,
@@ -45,13 +45,16 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     /// [`ReadError`] when it is not a trace file or has another version.
     pub fn new(bytes: B) -> Result<Self, ReadError> {
         let Index { entries, mut damage, .. } = Index::read(bytes.as_ref())?;
-        damage.extend(entries.iter().filter_map(Entry::unknown));
-        let mut of_ranks: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        let mut of_ranks = Vec::new();
         for (number, entry) in (0..).zip(&entries) {
-            if let Some(rank) = entry.rank {
-                of_ranks.entry(rank).or_default().push(number);
+            match (entry.kind(), entry.rank) {
+                (None, _) => damage.extend(entry.unknown()),
+                (Some(_), Some(rank)) => of_ranks.push((rank, number)),
+                (Some(kind), None) if kind.is_of_ranks() => damage.push(malformed(kind, None)),
+                _ => {}
             }
         }
+        of_ranks.sort_unstable();
         let (run, metadata, structure, mismatch) = Default::default();
         let (totals, processes, decisions) = Default::default();
         Ok(Self {
@@ -143,8 +146,8 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     pub fn processes(&self) -> &[Process] {
         let all: &Vec<Process> =
             self.once(&self.processes, Kind::Processes, |all: &mut Vec<Process>, payload| {
-                all.extend(processes(payload)?);
-                all.sort_by_key(|process| process.rank);
+                lines(payload, |process| all.push(process))?;
+                last_by_rank(all, |process| process.rank);
                 Some(())
             });
         all
@@ -154,8 +157,7 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     pub fn decisions(&self) -> &[Decision] {
         let all: &Vec<Decision> =
             self.once(&self.decisions, Kind::Decisions, |all: &mut Vec<Decision>, payload| {
-                all.extend(decisions(payload)?);
-                Some(())
+                lines(payload, |decision| all.push(decision))
             });
         all
     }
@@ -171,7 +173,8 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     pub fn ranks(&self) -> Vec<u32> {
         let called = self.structure().into_iter().flat_map(JobStructure::ranks);
         let processes = self.processes().iter().map(|process| process.rank);
-        let mut ranks: Vec<u32> = self.of_ranks.keys().copied().chain(processes).chain(called).collect();
+        let own = self.of_ranks.iter().map(|&(rank, _)| rank);
+        let mut ranks: Vec<u32> = own.chain(processes).chain(called).collect();
         ranks.sort_unstable();
         ranks.dedup();
         ranks
@@ -185,30 +188,113 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
 
     /// As [`rank`](Self::rank), without the times unless they are wanted.
     pub fn rank_with(&self, rank: u32, times: bool) -> Option<(RankTrace, Vec<Damage>)> {
-        let own = self.of_ranks.get(&rank);
         let sites = self.structure().ok().and_then(|structure| structure.sites(rank));
         let process = self.process(rank);
-        if own.is_none() && sites.is_none() && process.is_none() {
+        if self.sections_of(rank).is_empty() && sites.is_none() && process.is_none() {
             return None;
         }
         let (mut found, mut damage) = (RankTrace::default(), Vec::new());
         found.process = process.cloned().unwrap_or_default();
         found.process.rank = rank;
-        for &number in own.into_iter().flatten() {
-            let entry = &self.entries[number as usize];
-            // An unknown kind is damage of the file.
-            let Some(kind) = entry.kind().filter(|&kind| times || kind != Kind::Times) else { continue };
-            match entry.payload(self.bytes()).map(|payload| restore(&mut found, kind, payload)) {
-                Ok(Some(())) => {}
-                Ok(None) => damage.push(malformed(kind, Some(rank))),
-                Err(other) => damage.push(other),
-            }
-        }
-        weights::fill(&mut found);
+        self.restore(&mut found, times, &mut Decoded::default(), &mut damage);
         if let Some(CallSites { modules, sites }) = sites {
             (found.modules, found.sites) = (modules.clone(), sites.clone());
         }
         Some((found, damage))
+    }
+
+    /// Rank and index of each section of `rank`.
+    fn sections_of(&self, rank: u32) -> &[(u32, u32)] {
+        let begin = self.of_ranks.partition_point(|&(of, _)| of < rank);
+        let end = self.of_ranks.partition_point(|&(of, _)| of <= rank);
+        &self.of_ranks[begin..end]
+    }
+
+    /// Adds what the sections of the rank hold to `found`, which has the facts about its process.
+    /// Times are left out unless they are wanted.
+    fn restore<'a>(
+        &'a self,
+        found: &mut RankTrace,
+        times: bool,
+        decoded: &mut Decoded<'a>,
+        damage: &mut Vec<Damage>,
+    ) {
+        let rank = found.process.rank;
+        let mut windows = None;
+        for &(_, number) in self.sections_of(rank) {
+            let entry = &self.entries[number as usize];
+            // An unknown kind is damage of the file.
+            let Some(kind) = entry.kind().filter(|&kind| times || kind != Kind::Times) else { continue };
+            let restored = match (kind, entry.payload(self.bytes())) {
+                (_, Err(other)) => {
+                    damage.push(other);
+                    continue;
+                }
+                (Kind::Windows | Kind::Weights, Ok(payload)) => {
+                    decoded.windows(payload, &found.process).map(|found| windows = Some(found))
+                }
+                (_, Ok(payload)) => restore(found, kind, payload),
+            };
+            if restored.is_none() {
+                damage.push(malformed(kind, Some(rank)));
+            }
+        }
+        found.windows = windows.or_else(|| decoded.windows(&[], &found.process)).unwrap_or_default();
+    }
+
+    /// Everything in the file. Ranks that store equal windows share them.
+    ///
+    /// # Errors
+    /// [`ReadError::TableMismatch`] when the file describes a function otherwise than this version.
+    pub fn into_trace(self) -> Result<Trace, ReadError> {
+        self.structure()?;
+        self.run();
+        self.metadata();
+        self.totals();
+        self.decisions();
+        // Facts about 100,000 processes are not held twice.
+        let mut ranks: Vec<RankTrace> = Vec::new();
+        self.once(&self.processes, Kind::Processes, |_: &mut Vec<Process>, payload| {
+            lines(payload, |process| ranks.push(RankTrace { process, ..RankTrace::default() }))
+        });
+        let known = self.processes.get().map_or(&[][..], |(processes, _)| processes);
+        if ranks.is_empty() {
+            ranks.extend(
+                known.iter().map(|process| RankTrace { process: process.clone(), ..RankTrace::default() }),
+            );
+        }
+        last_by_rank(&mut ranks, |rank| rank.process.rank);
+        let has = |ranks: &[RankTrace], number: u32| {
+            ranks.binary_search_by_key(&number, |rank| rank.process.rank).is_ok()
+        };
+        // A rank without facts about its process still has its number; its calls may be all that is stored of it.
+        let own = self.of_ranks.iter().map(|&(rank, _)| rank);
+        let others: Vec<u32> =
+            own.chain(self.structure()?.ranks()).filter(|&number| !has(&ranks, number)).collect();
+        ranks.extend(others.into_iter().map(|number| {
+            let mut rank = RankTrace::default();
+            rank.process.rank = number;
+            rank
+        }));
+        last_by_rank(&mut ranks, |rank| rank.process.rank);
+        let (mut damage, mut decoded) = (self.damage(), Decoded::default());
+        ranks.iter_mut().for_each(|rank| self.restore(rank, true, &mut decoded, &mut damage));
+        let sizes = self.sizes();
+        drop(decoded);
+        let Self { run, metadata, structure, totals, decisions, .. } = self;
+        let mut trace = Trace {
+            run: RunInfo { metadata: value(metadata), ..value(run) },
+            ranks,
+            structure: value(structure),
+            totals: value(totals),
+            decisions: value(decisions),
+            complete: damage.is_empty(),
+            sizes,
+            damage,
+        };
+        place_sites(&mut trace);
+        finish(&mut trace);
+        Ok(trace)
     }
 
     /// Damage found so far: of the list of sections, and of the sections of the whole run that have been read.
@@ -248,6 +334,31 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
         }
         sizes
     }
+}
+
+/// Windows that have been decoded, by their payload, the number of the rank's windows and whether it was finalized.
+#[derive(Default)]
+struct Decoded<'a>(FxHashMap<(&'a [u8], u64, bool), Option<WindowSummaries>>);
+
+impl<'a> Decoded<'a> {
+    /// The windows in `payload` of a `process`; `None` where it makes no sense.
+    fn windows(&mut self, payload: &'a [u8], process: &Process) -> Option<WindowSummaries> {
+        let key = (payload, process.windows, process.finalized);
+        let decode = || Some(weights::filled(windows::decode(payload)?, process).into());
+        self.0.entry(key).or_insert_with(decode).clone()
+    }
+}
+
+/// Sorts by rank, and leaves the last one of each.
+fn last_by_rank<T>(all: &mut Vec<T>, rank: impl Fn(&T) -> u32) {
+    all.reverse();
+    all.sort_by_key(&rank);
+    all.dedup_by_key(|one| rank(one));
+}
+
+/// Contents of `cell`; the default where they were not read.
+fn value<T: Default>(cell: Once<T>) -> T {
+    cell.into_inner().map_or_else(T::default, |(value, _)| value)
 }
 
 fn malformed(kind: Kind, rank: Option<u32>) -> Damage {

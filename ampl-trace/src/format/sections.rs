@@ -26,6 +26,13 @@ pub struct Part<'a> {
 /// Bytes before the payload of a packed part: kind, rank, length.
 const PACKED_HEAD: usize = 16;
 
+impl Kind {
+    /// True for contents that each rank has a section of; false for contents that the run has one of.
+    pub fn is_of_ranks(self) -> bool {
+        matches!(self, Self::Addresses | Self::Times | Self::Windows | Self::Weights | Self::Gaps)
+    }
+}
+
 impl<'a> Part<'a> {
     /// Bytes of all `sections`, packed.
     pub fn packed_bytes(sections: &[Self]) -> u64 {
@@ -147,7 +154,7 @@ pub fn rank_parts(rank: &RankTrace) -> Vec<Part<'_>> {
         rank.places.write(&mut places);
     }
     let (of_windows, windows) = match rank.process.windows {
-        0 => (Kind::Windows, windows::encode(&rank.windows)),
+        0 => (Kind::Windows, windows::encode(rank.windows.entries())),
         _ => (Kind::Weights, weights::encode(rank)),
     };
     let parts = [
@@ -181,7 +188,7 @@ pub fn run_parts(run: Option<&RunInfo>, decisions: &[Decision]) -> Vec<Part<'sta
     parts
 }
 
-/// Puts one section of a rank back; `None` if its bytes do not make sense.
+/// Puts one section of a rank back, but for its windows; `None` if its bytes do not make sense.
 pub fn restore(rank: &mut RankTrace, kind: Kind, payload: &[u8]) -> Option<()> {
     match kind {
         Kind::Addresses => rank.places = Places::read(payload)?,
@@ -192,7 +199,6 @@ pub fn restore(rank: &mut RankTrace, kind: Kind, payload: &[u8]) -> Option<()> {
             }
             rank.times = payload.to_vec();
         }
-        Kind::Windows | Kind::Weights => rank.windows = windows::decode(payload)?,
         _ => return None,
     }
     Some(())

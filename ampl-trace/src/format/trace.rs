@@ -1,15 +1,14 @@
 //! A whole trace file: its sections, and the trace that they make.
 
-use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Write};
 
 use ampl_core::message::Decision;
 
-use super::sections::{Part, Unsqueezed, restore, run_parts, squeezed, unsqueezed};
+use super::file::TraceFile;
+use super::sections::{Part, Unsqueezed, run_parts, squeezed};
 use super::v1::{self, Kind};
-use super::weights;
-use crate::error::{Damage, ReadError};
-use crate::model::{Process, RankTrace, RunInfo, Sizes, Trace};
+use crate::error::ReadError;
+use crate::model::{Process, RunInfo, Sizes, Trace};
 use crate::structure::{CallSites, JobStructure};
 use crate::totals::Totals;
 
@@ -97,63 +96,18 @@ impl<W: Write> Writer<W> {
 /// # Errors
 /// [`ReadError`] when it is not a trace file, has another version, or names functions that this ampl has otherwise.
 pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
-    let (sections, damage) = v1::read(bytes)?;
-    let mut trace = Trace { complete: damage.is_empty(), damage, ..Trace::default() };
-    trace.sizes.total = bytes.len() as u64;
-    trace.sizes.other = v1::overhead(&sections, trace.sizes.total);
-    let mut ranks: BTreeMap<u32, RankTrace> = BTreeMap::new();
-    for section in sections {
-        account(&mut trace.sizes, section.kind, section.bytes);
-        let payload = section.payload;
-        let understood = match (section.kind, section.rank) {
-            (Kind::Run, _) => read_run(&mut trace.run, payload),
-            (Kind::Metadata, None) => read_metadata(&mut trace.run, payload),
-            (Kind::Structure, None) => match JobStructure::decode(payload) {
-                Ok(structure) => {
-                    trace.structure = structure;
-                    Some(())
-                }
-                Err(error @ ReadError::TableMismatch { .. }) => return Err(error),
-                Err(_) => None,
-            },
-            (Kind::Aggregates, None) => {
-                let totals = unsqueezed(payload).and_then(|bytes| Totals::decode(&bytes));
-                totals.map(|totals| trace.totals = totals)
-            }
-            (Kind::Processes, None) => processes(payload).map(|processes| {
-                for process in processes {
-                    let rank = process.rank;
-                    ranks.entry(rank).or_default().process = process;
-                }
-            }),
-            (Kind::Decisions, _) => decisions(payload).map(|decisions| trace.decisions.extend(decisions)),
-            (kind, Some(rank)) => restore(ranks.entry(rank).or_default(), kind, payload),
-            _ => None,
-        };
-        if understood.is_none() {
-            trace.complete = false;
-            let what = format!("section {:?} is malformed", section.kind);
-            trace.damage.push(Damage { rank: section.rank, what });
-        }
-    }
-    // A rank's calls may be stored without anything else of it.
-    trace.structure.ranks().for_each(|rank| _ = ranks.entry(rank).or_default());
-    // A rank without facts about its process still has its number.
-    ranks.iter_mut().for_each(|(&number, rank)| {
-        rank.process.rank = number;
-        weights::fill(rank);
-    });
-    trace.ranks = ranks.into_values().collect();
-    place_sites(&mut trace);
-    finish(&mut trace);
-    Ok(trace)
+    TraceFile::new(bytes)?.into_trace()
 }
 
 /// Gives every rank the call sites and modules that the structure has for it.
 pub fn place_sites(trace: &mut Trace) {
-    for rank in &mut trace.ranks {
-        if let Some(CallSites { modules, sites }) = trace.structure.sites(rank.process.rank) {
-            (rank.modules, rank.sites) = (modules.clone(), sites.clone());
+    let Trace { ranks, structure, .. } = trace;
+    for group in structure.groups() {
+        let CallSites { modules, sites } = group.table();
+        for number in group.ranks() {
+            if let Ok(index) = ranks.binary_search_by_key(&number, |rank| rank.process.rank) {
+                (ranks[index].modules, ranks[index].sites) = (modules.clone(), sites.clone());
+            }
         }
     }
 }
@@ -170,43 +124,19 @@ pub fn finish(trace: &mut Trace) {
     trace.complete &= all;
 }
 
-/// Replaces the facts in `run`, but for its metadata, by those in `payload`; `None` if it is malformed.
-pub(super) fn read_run(run: &mut RunInfo, payload: &[u8]) -> Option<()> {
-    let metadata = std::mem::take(&mut run.metadata);
-    let read = serde_json::from_slice(payload);
-    *run = RunInfo { metadata, ..read.ok()? };
-    Some(())
-}
-
-/// Adds the metadata in `payload` to `run`; `None` if it is malformed.
-pub(super) fn read_metadata(run: &mut RunInfo, payload: &[u8]) -> Option<()> {
-    run.metadata.update(serde_json::from_slice(&unsqueezed(payload)?).ok()?);
-    Some(())
-}
-
-/// The processes in `payload`; `None` if it is malformed.
-pub(super) fn processes(payload: &[u8]) -> Option<Vec<Process>> {
-    lines(payload)
-}
-
-/// The decisions in `payload`; `None` if it is malformed.
-pub(super) fn decisions(payload: &[u8]) -> Option<Vec<Decision>> {
-    lines(payload)
-}
-
-/// The JSON documents in `payload`, one a line; `None` if it is malformed.
-fn lines<T: serde::de::DeserializeOwned>(payload: &[u8]) -> Option<Vec<T>> {
+/// Passes the JSON documents in `payload`, one a line, to `take`; `None` if it is malformed.
+pub(super) fn lines<T: serde::de::DeserializeOwned>(payload: &[u8], mut take: impl FnMut(T)) -> Option<()> {
     // Line by line: the lines of 100,000 processes are 30 MB.
-    let mut text = BufReader::new(Unsqueezed::new(payload)?);
-    let (mut all, mut line) = (Vec::new(), Vec::new());
+    let mut text = BufReader::with_capacity(1 << 16, Unsqueezed::new(payload)?);
+    let mut line = Vec::new();
     while text.read_until(b'\n', &mut line).ok()? > 0 {
         let document = line.strip_suffix(b"\n").unwrap_or(&line);
         if !document.is_empty() {
-            all.push(serde_json::from_slice(document).ok()?);
+            take(serde_json::from_slice(document).ok()?);
         }
         line.clear();
     }
-    Some(all)
+    Some(())
 }
 
 pub(super) fn account(sizes: &mut Sizes, kind: Kind, bytes: u64) {

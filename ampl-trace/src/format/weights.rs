@@ -4,11 +4,11 @@
 //! from them. Other windows are not stored; the number of all is one of the process's facts.
 
 use super::windows;
-use crate::model::{RankTrace, WindowSummary};
+use crate::model::{Process, RankTrace, WindowSummary};
 
 /// The payload of the windows in `rank` that have times; nothing where none has.
 pub fn encode(rank: &RankTrace) -> Vec<u8> {
-    let stored = rank.windows.iter().filter(|window| window.kept);
+    let stored = rank.windows.entries().iter().filter(|window| window.kept);
     let bare = |window: &WindowSummary| WindowSummary {
         start_ns: 0,
         end_ns: 0,
@@ -19,12 +19,12 @@ pub fn encode(rank: &RankTrace) -> Vec<u8> {
     windows::encode(&stored.map(bare).collect::<Vec<_>>())
 }
 
-/// Puts an entry in `rank` for the windows that are not stored, one for several in a row. They have no length, were
+/// The `stored` windows of a process, with an entry for several in a row that are not stored. These have no length, were
 /// not drawn as far as is known, and have no cells.
-pub fn fill(rank: &mut RankTrace) {
-    let all = rank.process.windows;
+pub fn filled(stored: Vec<WindowSummary>, process: &Process) -> Vec<WindowSummary> {
+    let all = process.windows;
     if all == 0 {
-        return;
+        return stored;
     }
     let (mut filled, mut next) = (Vec::new(), 0);
     let fill_up_to = |filled: &mut Vec<WindowSummary>, next: u64, end: u64| {
@@ -32,16 +32,16 @@ pub fn fill(rank: &mut RankTrace) {
             filled.push(WindowSummary { window: next, repeat: end - next, ..WindowSummary::default() });
         }
     };
-    for window in std::mem::take(&mut rank.windows) {
+    for window in stored {
         fill_up_to(&mut filled, next, window.window);
-        next = next.max(window.window.saturating_add(window.repeat.max(1)));
+        next = next.max(window.numbers().end);
         filled.push(window);
     }
     if next < all {
         fill_up_to(&mut filled, next, all - 1);
         // MPI_Finalize closes the window that is open: the last one is cut short there.
-        let partial = rank.process.finalized;
+        let partial = process.finalized;
         filled.push(WindowSummary { window: all - 1, repeat: 1, partial, ..WindowSummary::default() });
     }
-    rank.windows = filled;
+    filled
 }

@@ -116,10 +116,10 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
     let missing =
         [journal.header[word::FULL], if without_memory { journal.header[word::SPILLED] } else { 0 }];
     out.rank.process.steps.extend(lacking(missing, clock, &out.rank));
-    after.decide(&mut out.rank.windows);
+    after.decide(out.rank.windows.entries_mut());
     let mut encoder = Encoder::new(settings);
     for (blocks, structure) in threads.values().zip(&out.structure.threads) {
-        let pending = after.pending(blocks, &out.rank.windows);
+        let pending = after.pending(blocks, out.rank.windows.entries());
         let words = words_of(blocks, BlockKind::Stream).chain(pending);
         times::encode(structure, words, clock, &mut encoder);
     }
@@ -128,7 +128,7 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
     out.structure.comms = comms.into_values().collect();
     out.structure.modules = modules;
     out.structure.sites = paths.sites();
-    fold_windows(&mut out.rank.windows);
+    fold_windows(out.rank.windows.entries_mut());
     let places = lines.iter().map(|line| line.read(&out, &handles, &journal.header, clock)).collect();
     out.rank.process.threads = places;
     Ok(out)
@@ -204,7 +204,7 @@ fn lacking(ticks: [u64; 2], clock: Clock, rank: &RankTrace) -> Option<Step> {
     let ticks = ticks.into_iter().filter(|&ticks| ticks > 0).min()?;
     let is_told = |step: &Step| step.level == "summaries" && step.share == 0.0;
     (!rank.process.steps.iter().any(is_told)).then(|| Step {
-        window: rank.windows.iter().map(|window| window.window).max().unwrap_or(0),
+        window: rank.windows.entries().iter().map(|window| window.window).max().unwrap_or(0),
         at: clock.instant(ticks).max(0) as u64,
         level: "summaries".into(),
         share: 0.0,
@@ -351,7 +351,7 @@ impl Scan {
                 if record.flags & WINDOW_BUFFERED != 0 {
                     self.after.buffered(window.window);
                 }
-                out.rank.windows.push(window);
+                out.rank.windows.entries_mut().push(window);
             }
             Kind::Site => {
                 let (index, number) = self.paths.take(body)?;

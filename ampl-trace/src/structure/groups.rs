@@ -3,7 +3,7 @@
 //! A query with one answer for each group reads its grammar once, however many ranks there are.
 
 use super::relative_args::{Role, Slot, layout};
-use super::shared_part::{Head, ONCE, grammar};
+use super::shared_part::{CallSites, Head, ONCE, grammar};
 use super::{Fit, Group, JobStructure, Varying};
 use crate::grammar::{Counts, Grammar};
 use crate::site::Site;
@@ -11,7 +11,7 @@ use crate::site::Site;
 /// Ranks that share a grammar.
 #[derive(Clone, Copy, Debug)]
 pub struct RankGroup<'a> {
-    group: &'a Group,
+    pub(super) group: &'a Group,
     /// Ranks of the job.
     job: u32,
 }
@@ -134,6 +134,11 @@ impl<'a> RankGroup<'a> {
         &self.group.body.table.sites
     }
 
+    /// Modules and call sites, to be shared.
+    pub fn table(&self) -> &'a CallSites {
+        &self.group.body.table
+    }
+
     /// Number of signatures of all threads.
     pub fn signatures(&self) -> u64 {
         self.group.body.threads.iter().map(|thread| thread.heads.len() as u64).sum()
@@ -218,14 +223,9 @@ impl<'a> GroupThread<'a> {
     /// spans of positions in [`RankGroup::ranks`].
     pub fn grammars(&self) -> Vec<(std::ops::Range<u32>, Grammar)> {
         let group = self.of.group;
-        let mut ends: Vec<u32> =
-            group.lists.iter().flat_map(|(_, lists)| lists).map(|&(end, _)| end).collect();
-        ends.push(group.len());
-        ends.sort_unstable();
-        ends.dedup();
         let mut begin = 0;
         let mut grammars: Vec<(std::ops::Range<u32>, Grammar)> = Vec::new();
-        for end in ends {
+        for end in group.count_ends() {
             let grammar = self.grammar(begin);
             match grammars.last_mut() {
                 // Another thread's counts differ.
@@ -251,7 +251,9 @@ impl<'a> GroupThread<'a> {
             let span = lists.partition_point(|&(end, _)| end <= position);
             lists.get(span).map_or(Counts::from(ONCE), |(_, list)| list.clone())
         });
-        grammar(rules, counts.collect())
+        let grammar = grammar(rules, counts.collect());
+        group.rules_read.add(&grammar);
+        grammar
     }
 }
 

@@ -3,6 +3,7 @@
 //! Ranks that make the same calls but for argument words and counts share one body. Differences are columns, one value
 //! of each rank of the group, kept as runs while ranks are joined up a tree, and fitted where they are encoded.
 
+mod alike;
 mod callers;
 mod column;
 mod fit;
@@ -23,6 +24,7 @@ mod symbols;
 mod write;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use column::Column;
 use fit::Fit;
@@ -32,6 +34,7 @@ use shared_part::{Body, ONCE, Row};
 use crate::error::ReadError;
 use crate::grammar::{Counts, Grammar};
 use crate::site::Site;
+pub use alike::{Alike, FunctionCalls};
 pub use groups::{Argument, GroupTerminal, GroupThread, RankGroup, Values, Word};
 pub use relative_args::{Role, Slot, layout};
 pub use select::Selected;
@@ -112,6 +115,27 @@ struct Group {
     words: Vec<(u32, Varying)>,
     /// Lists that differ, ascending.
     lists: Vec<(u32, Lists)>,
+    rules_read: RulesRead,
+}
+
+/// Number of rules that have been read.
+#[derive(Debug, Default)]
+struct RulesRead(AtomicU64);
+
+impl RulesRead {
+    fn add(&self, grammar: &Grammar) {
+        self.0.fetch_add(grammar.rules.len() as u64, Ordering::Relaxed);
+    }
+
+    fn number(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Clone for RulesRead {
+    fn clone(&self) -> Self {
+        Self(self.number().into())
+    }
 }
 
 /// A list for each rank: the end of each span of ranks with the same, and the list.
@@ -204,6 +228,7 @@ impl Group {
     /// Calls of a rank; `None` where the stored bytes make no sense.
     fn structure(&self, position: u32, rank: u32) -> Option<RankStructure> {
         let structure = self.body.join(rank, self.row(position, rank));
+        structure.threads.iter().for_each(|thread| self.rules_read.add(&thread.grammar));
         structure.threads.iter().all(|thread| thread.grammar.is_sound()).then_some(structure)
     }
 
@@ -279,9 +304,9 @@ impl JobStructure {
         let number = rank.rank;
         let (body, first) = Body::split(rank);
         let hash = body.hash();
-        let (words, lists) = Default::default();
-        let group =
-            Group { body: Arc::new(body), hash, job: 0, ranks: vec![(number, 1)], first, words, lists };
+        let (words, lists, rules_read) = Default::default();
+        let (body, ranks) = (Arc::new(body), vec![(number, 1)]);
+        let group = Group { body, hash, job: 0, ranks, first, words, lists, rules_read };
         Self { ranks: number.saturating_add(1), groups: vec![group] }
     }
 

@@ -13,7 +13,7 @@ use super::shared_part::{Body, CallSites, Head, Row, ThreadBody};
 use super::stream::{Broken, Field, In, unzigzag};
 use super::symbols::Rules;
 use super::write::{BUDGET, LIST_COST, MOST_MAPPED, SHORT_LIST, comm_guess, comm_slot, context};
-use super::{Group, JobStructure, Lists, Varying};
+use super::{Group, JobStructure, Lists, RulesRead, Varying};
 use crate::error::ReadError;
 use crate::grammar::Counts;
 use crate::site::Site;
@@ -201,6 +201,7 @@ impl Words<'_> {
             first: Row::default(),
             words: Vec::new(),
             lists: Vec::new(),
+            rules_read: RulesRead::default(),
         };
         let mut values = Vec::new();
         self.stream.reading("communicators");

@@ -127,16 +127,17 @@ impl Body {
         (Self { table, comms: rank.comms.len(), threads }, row)
     }
 
-    /// The rank of this body that has that row.
-    pub fn join(&self, rank: u32, row: Row) -> RankStructure {
-        let (comms, mut rest) = row.words.split_at(self.comms * 3);
+    /// Communicators in the words of a row.
+    pub fn comms_of(&self, words: &[u64]) -> Vec<Comm> {
         let comm = |&[word, size, rank]: &[u64; 3]| Comm { word, size, rank };
-        let comms: Vec<Comm> = comms.as_chunks().0.iter().map(comm).collect();
-        let mut lists = row.lists.into_iter().peekable();
-        let mut begin = 0u32;
-        let mut threads = Vec::with_capacity(self.threads.len());
-        for thread in &self.threads {
-            let mut turner = Turner::new(&comms, true);
+        words[..self.comms * 3].as_chunks().0.iter().map(comm).collect()
+    }
+
+    /// Signatures of each thread in the words of a row with these communicators.
+    pub fn signatures(&self, words: &[u64], comms: &[Comm]) -> Vec<Vec<Signature>> {
+        let mut rest = &words[self.comms * 3..];
+        let of_thread = |thread: &ThreadBody| {
+            let mut turner = Turner::new(comms, true);
             let mut signatures = Vec::with_capacity(thread.heads.len());
             for head in &thread.heads {
                 let (words, behind) = rest.split_at(head.words as usize);
@@ -146,6 +147,19 @@ impl Body {
                 turner.turn(&mut signature);
                 signatures.push(signature);
             }
+            signatures
+        };
+        self.threads.iter().map(of_thread).collect()
+    }
+
+    /// The rank of this body that has that row.
+    pub fn join(&self, rank: u32, row: Row) -> RankStructure {
+        let comms = self.comms_of(&row.words);
+        let signatures = self.signatures(&row.words, &comms);
+        let mut lists = row.lists.into_iter().peekable();
+        let mut begin = 0u32;
+        let mut threads = Vec::with_capacity(self.threads.len());
+        for (thread, signatures) in self.threads.iter().zip(signatures) {
             let mut own = vec![Counts::from(ONCE); thread.rules.positions()];
             let end = begin + own.len() as u32;
             while let Some((at, counts)) = lists.next_if(|&(at, _)| at < end) {

@@ -397,14 +397,18 @@ fn a_journal_becomes_what_it_says() {
     let [site] = &found.aggregates[..] else { panic!("one site: {:?}", found.aggregates) };
     assert_eq!((site.site, site.calls, site.time_ns, site.max_ns, site.sent), (Some(0), 4, 200.0, 75.0, 8));
     let windows: Vec<_> =
-        rank.windows.iter().map(|w| (w.window, w.start_ns, w.end_ns, w.kept, w.drawn)).collect();
+        rank.windows.entries().iter().map(|w| (w.window, w.start_ns, w.end_ns, w.kept, w.drawn)).collect();
     assert_eq!(
         windows,
         [(0, -50, 950, true, true), (1, 950, 1950, true, false), (2, 1950, 2950, true, true)]
     );
-    let partners: Vec<_> = rank.windows.iter().map(|w| (w.partner, w.inclusion(), w.repeat)).collect();
+    let partners: Vec<_> =
+        rank.windows.entries().iter().map(|w| (w.partner, w.inclusion(), w.repeat)).collect();
     assert_eq!(partners, [(false, 0.5, 1), (true, 0.75, 1), (false, 0.5, 1)]);
-    assert_eq!((rank.windows[1].probability, rank.windows[1].cells.get(0).unwrap().sum), (0.5, 300.0));
+    assert_eq!(
+        (rank.windows.entries()[1].probability, rank.windows.entries()[1].cells.get(0).unwrap().sum),
+        (0.5, 300.0)
+    );
     let calls: Vec<_> = Calls::new(&found.structure, rank).map(Result::unwrap).collect();
     let timed = |window, start_ns, duration_ns| Some(Timed { window, start_ns, duration_ns });
     let short: Vec<_> = calls.iter().map(|c| (c.thread, c.seq, c.function.name(), c.timed)).collect();

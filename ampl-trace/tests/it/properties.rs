@@ -112,7 +112,7 @@ prop_compose! {
         let mut found = Places::default();
         places.into_iter().for_each(|(thread, word, address)| found.take(thread, word, address));
         // Sites and modules are the structure's.
-        RankTrace { process, windows, times, places: found, ..RankTrace::default() }
+        RankTrace { process, windows: windows.into(), times, places: found, ..RankTrace::default() }
     }
 }
 

@@ -428,7 +428,7 @@ pub fn check(bytes: &[u8], made: &[Made], kept: impl Fn(u64) -> Option<bool>) ->
     let read = compact(bytes, EXACT).expect("a whole header");
     assert_eq!(read.damage, Vec::<String>::new());
     let said: BTreeMap<u64, bool> =
-        read.rank.windows.iter().map(|window| (window.window, window.kept)).collect();
+        read.rank.windows.entries().iter().map(|window| (window.window, window.kept)).collect();
     let kept = |window: u64| kept(window).unwrap_or_else(|| said[&window]);
     let mut found: BTreeMap<(usize, u64), Call> = BTreeMap::new();
     for call in Calls::new(&read.structure, &read.rank) {
