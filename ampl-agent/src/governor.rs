@@ -190,7 +190,14 @@ impl Governor {
         let of = limit_of(self.level);
         let too_much = self.level < Level::Off && stretch.own_ns > self.allowance(of, &stretch);
         let spent = self.credit_ns[of as usize] < 0.0;
-        (too_much && spent).then(|| (self.fitting(was, stretch), stretch.share(of)))
+        (too_much && spent).then(|| {
+            let next = self.fitting(was, stretch);
+            // Structure is given up at its own limit.
+            let gives_up_structure =
+                self.structured && self.level <= Level::Structure && next > Level::Structure;
+            let of = if gives_up_structure { limit_of(Level::Structure) } else { of };
+            (next, stretch.share(of))
+        })
     }
 
     /// A higher state, if one is expected to fit after what the lower one has saved, and the share that it would take.

@@ -57,6 +57,7 @@ mod random_loops;
 pub mod record;
 pub mod scaling;
 pub mod short_regions;
+pub mod stop;
 pub mod storage;
 pub mod strata;
 pub mod timesteps;

@@ -267,6 +267,11 @@ fn too_few(why: Unranked) -> String {
         Unranked::FewRanks(ranks) => format!("{ranks} ranks are too few to compare"),
         Unranked::FewWindows(1) => "one window is too little to compare ranks in".into(),
         Unranked::FewWindows(windows) => format!("{windows} windows are too few to compare ranks in"),
+        Unranked::Disturbed => {
+            "other ranks in each window, while they lost their processors often: it is not known how much of it the \
+             program does"
+                .into()
+        }
     }
 }
 

@@ -31,6 +31,8 @@ pub struct RunTimes {
     pub coverage: Coverage,
     /// The ranks' time, nanoseconds.
     pub run_ns: f64,
+    /// The time of the rank that ran longest, nanoseconds.
+    pub longest_ns: f64,
     /// Bounds of the run's numbers, where `times` are not of all of it.
     pub bounds: Option<Bounds>,
     /// Share of time in MPI if calls that were only counted took the mean time of their function.
@@ -159,7 +161,17 @@ fn of_ranks(
         share.is_finite().then(|| share.clamp(bounds.mpi[0], bounds.mpi[1]))
     });
     let threads = ranks.iter().map(|rank| rank.threads as u64).max().unwrap_or(1);
-    RunTimes { times, basis, lacking, coverage, run_ns: all, bounds, mpi_at_mean_cost, threads }
+    RunTimes {
+        times,
+        basis,
+        lacking,
+        coverage,
+        run_ns: all,
+        longest_ns: longest,
+        bounds,
+        mpi_at_mean_cost,
+        threads,
+    }
 }
 
 /// One rank in the run.

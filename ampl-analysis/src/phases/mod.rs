@@ -42,9 +42,9 @@ pub struct Phase {
     pub phase: Name,
     /// Its windows: the first and the last.
     pub windows: [u64; 2],
-    /// Time in these windows, the mean of the ranks, nanoseconds.
+    /// Time in these windows, of the rank that spent most in them, nanoseconds.
     pub ns: f64,
-    /// `ns` over the time in all windows.
+    /// `ns` over that of all phases.
     pub share: f64,
     /// Error of its ends, nanoseconds: the length of the windows there, and the body's usual time without calls.
     pub boundary_ns: f64,
@@ -104,7 +104,8 @@ pub fn of(trace: &Trace) -> Vec<Phase> {
         last.end = u64::MAX;
     }
     let parts = parts(trace, &ranges);
-    let all: f64 = parts.iter().map(|(times, _)| times.run_ns).sum();
+    let longest = |times: &RunTimes| times.longest_ns;
+    let all: f64 = parts.iter().map(|(times, _)| longest(times)).sum();
     if all <= 0.0 {
         return Vec::new();
     }
@@ -114,8 +115,8 @@ pub fn of(trace: &Trace) -> Vec<Phase> {
         .zip(parts)
         .map(|((phase, part), (times, row))| {
             let mut found = Phase::of(phase, &part, &times, row);
-            found.share = times.run_ns / all;
-            found.ns = times.run_ns / trace.run.ranks.max(1) as f64;
+            found.ns = longest(&times);
+            found.share = found.ns / all;
             (found.boundary_ns, found.found_by) = (boundary_ns, known.ranks);
             let whole = times.extent() == Extent::Whole && times.threads <= 1;
             let mpi_ns = whole.then(|| times.times.iter().map(|times| times.mpi).sum());

@@ -3,7 +3,7 @@
 use ampl_core::units::{Rank, RankSet};
 use ampl_reader::directory;
 
-use super::finding::{Basis, Evidence, Finding, Kind, Next};
+use super::finding::{Basis, Evidence, Finding, Kind, Next, Unranked};
 use super::{Facts, LEAST, NOTABLE};
 use crate::efficiency::{Bound, Course, Imbalance, OfProgram, busiest, by_program};
 
@@ -46,12 +46,21 @@ pub fn of(facts: &Facts<'_>) -> Vec<Finding> {
     if lasting >= LEAST {
         findings.push(slow(facts, found, lost.bound).costing(lasting));
     }
-    // On a disturbed machine the system decides who computes longest in a window.
-    if moves && !facts.is_disturbed() && cost - lasting >= LEAST {
-        findings.push(moving(facts, found, lost.bound).costing(cost - lasting));
+    // On a disturbed machine the system may decide who computes longest in a window.
+    let rest = cost - lasting;
+    if moves && !facts.is_disturbed() && rest >= LEAST {
+        findings.push(moving(facts, found, lost.bound).costing(rest));
+    } else if moves && rest >= NOTABLE {
+        let why = Unranked::Disturbed;
+        let evidence = Evidence::Unequal { over_mean: found.most_over_mean, why, bound: lost.bound };
+        findings.push(Finding::new(evidence, facts.basis(), Next::Efficiency).costing(rest));
     }
-    let place = super::calls::most_waited(facts);
-    findings.iter_mut().for_each(|finding| finding.place.clone_from(&place));
+    let waited = super::calls::most_waited(facts);
+    for finding in &mut findings {
+        // A call that takes less is not the one that they wait in.
+        let least = finding.cost_share.unwrap_or(0.0) / 2.0;
+        finding.place = waited.as_ref().filter(|(_, share)| *share >= least).map(|(place, _)| place.clone());
+    }
     findings
 }
 

@@ -94,14 +94,14 @@ impl<'f, 't> Spent<'f, 't> {
     }
 }
 
-/// The call in which the ranks spend most time, of all that may wait.
-pub fn most_waited(facts: &Facts<'_>) -> Option<Place> {
+/// The call in which the ranks spend most time, of all that may wait, and its share of their time.
+pub fn most_waited(facts: &Facts<'_>) -> Option<(Place, f64)> {
     let mut spent = Spent::of(facts);
     let waits = [Purpose::Messages, Purpose::Collectives, Purpose::Polls];
     let places = waits
         .map(|purpose| spent.places_of(purpose).first().map(|&(number, parts)| (number, time_ns(parts))));
     let most = places.into_iter().flatten().reduce(|a, b| if b.1 > a.1 { b } else { a })?;
-    spent.name(most.0)
+    Some((spent.name(most.0)?, most.1 / spent.all_ns))
 }
 
 /// Findings about calls. Time that imbalance explains is not theirs: they divide the rest, named causes first.

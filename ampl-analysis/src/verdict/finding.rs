@@ -152,6 +152,8 @@ pub enum Unranked {
     FewRanks(u32),
     /// There are so few windows.
     FewWindows(u64),
+    /// The system gave the processor to others often.
+    Disturbed,
 }
 
 /// Numbers of a finding.

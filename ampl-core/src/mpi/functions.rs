@@ -244,7 +244,7 @@ mod l {
     pub const P198: &[Param] = &[i("group", K::Int)];
     pub const P199: &[Param] = &[p("group", K::Group, D::InOut, L::One)];
     pub const P200: &[Param] = &[i("session", K::Session), i("pset_name", K::String), o("newgroup", K::Group)];
-    pub const P201: &[Param] = &[i("group", K::Group), i("n", K::Int), p("ranges", K::Rank, D::In, L::Times(1, 3)), o("newgroup", K::Group)];
+    pub const P201: &[Param] = &[i("group", K::Group), i("n", K::Int), p("ranges", K::Int, D::In, L::Times(1, 3)), o("newgroup", K::Group)];
     pub const P202: &[Param] = &[i("group", K::Group), o("rank", K::IntOrUndefined)];
     pub const P203: &[Param] = &[i("group", K::Group), o("size", K::Int)];
     pub const P204: &[Param] = &[i("group1", K::Group), i("n", K::Int), p("ranks1", K::Rank, D::In, L::Param(1)), i("group2", K::Group), p("ranks2", K::Rank, D::Out, L::Param(1))];

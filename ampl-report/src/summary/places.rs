@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use ampl_analysis::in_call::{self, Named, Role, Row, Stopped, Where};
+use ampl_analysis::stop::Stop;
 use ampl_core::units::RankSet;
-use ampl_reader::model::EndBasis;
+use ampl_reader::model::{End, EndBasis};
 use ampl_reader::{Communicators, Symbols, Trace};
 
 use crate::human::{count, duration, percent, plural};
@@ -14,8 +15,6 @@ use crate::layout::{Page, field, paragraph, title};
 const SHOWN: usize = 6;
 /// Peers that are named for one place.
 const PEERS: usize = 3;
-/// Silence after which a running job is reported as stopped, nanoseconds.
-const SILENT_NS: i64 = 1_000_000_000;
 
 pub(super) fn write(out: &mut Page, trace: &Trace) {
     let comms = Communicators::of(trace);
@@ -43,26 +42,40 @@ pub(super) fn write(out: &mut Page, trace: &Trace) {
             format!("{} in calls that have not returned, {share} of the ranks' time", duration(unfinished));
         paragraph(out, "unfinished", &text);
     }
-    if let Some(Stopped { ranks, at_ns, in_mpi }) = in_call::first_to_stop(trace) {
-        let ago = end.at_ns - at_ns;
-        if end.basis != EndBasis::Now || ago >= SILENT_NS {
-            let before = match end.basis {
-                EndBasis::Now => "ago",
-                EndBasis::Launcher => "before the end",
-                EndBasis::LastCall => "before the last call of all",
-            };
-            let who = match ranks.len() {
-                1 => format!("rank {ranks}"),
-                several => format!("{} ({ranks})", plural(several, "rank")),
-            };
-            let ago = duration(ago as f64);
-            let text = match in_mpi {
-                false => format!("{who}: not in MPI while others are, the last call was {ago} {before}"),
-                true => format!("{who}: entered or left a call last {ago} {before}"),
-            };
-            paragraph(out, "first to stop", &text);
-        }
+    if let Some(stop) = Stop::of(trace, &rows, &comms) {
+        stopped(out, &stop, end);
     }
+}
+
+fn stopped(out: &mut Page, stop: &Stop, end: End) {
+    let who = |ranks: &RankSet| match ranks.len() {
+        1 => format!("rank {ranks}"),
+        several => format!("{} ({ranks})", plural(several, "rank")),
+    };
+    let ago = |at_ns: i64| {
+        let before = match end.basis {
+            EndBasis::Now => "ago",
+            EndBasis::Launcher => "before the end",
+            EndBasis::LastCall => "before the last call of all",
+        };
+        format!("{} {before}", duration((end.at_ns - at_ns) as f64))
+    };
+    let (label, text) = match stop {
+        Stop::Aborted(ranks) => ("aborted by", format!("{}, which called MPI_Abort", who(ranks))),
+        Stop::Outside(Stopped { ranks, at_ns, .. }) => (
+            "first to stop",
+            format!("{}: not in MPI while others are, the last call was {}", who(ranks), ago(*at_ns)),
+        ),
+        Stop::Awaited { ranks, by } => {
+            let wait = if by.len() == 1 { "waits" } else { "wait" };
+            ("waited for", format!("{}: {} {wait} for it, directly or through others", who(ranks), who(by)))
+        }
+        Stop::Circle(ranks) => ("in a circle", format!("{} wait for each other", who(ranks))),
+        Stop::First(Stopped { ranks, at_ns, .. }) => {
+            ("first to stop", format!("{}: entered or left a call last {}", who(ranks), ago(*at_ns)))
+        }
+    };
+    paragraph(out, label, &text);
 }
 
 /// Rows that differ in peers alone, as one.
