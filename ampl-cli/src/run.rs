@@ -166,7 +166,7 @@ fn keep_record(dir: &Path, template: &str) {
     if !dir.is_dir() {
         return;
     }
-    let written = match directory::read_spread(dir) {
+    let written = match directory::read(dir) {
         Ok(trace) => archive::write(&trace, dir, template, &job_id()),
         Err(error) => Err((PathBuf::from(template), error.to_string())),
     };

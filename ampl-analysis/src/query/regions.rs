@@ -204,7 +204,11 @@ mod tests {
         let trace = Trace {
             run: info(1),
             structure: JobStructure::of(structure),
-            ranks: vec![RankTrace { windows: vec![window], times: encoder.finish(), ..RankTrace::default() }],
+            ranks: vec![RankTrace {
+                windows: vec![window].into(),
+                times: encoder.finish(),
+                ..RankTrace::default()
+            }],
             ..Trace::default()
         };
         (Run::from(trace), clock)
