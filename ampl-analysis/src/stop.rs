@@ -9,7 +9,7 @@ use crate::live::Waiting;
 /// Silence from which on ranks count as stopped, nanoseconds: shorter ones are of any run.
 const SILENT_NS: i64 = 1_000_000_000;
 
-/// What is known of the ranks that a run stopped at.
+/// Ranks that a run stopped at, and the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stop {
     /// Ranks that called `MPI_Abort`.

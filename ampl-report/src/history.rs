@@ -41,7 +41,7 @@ pub fn write(out: &mut impl Write, rows: &[Row], marks: &[Mark]) -> io::Result<(
         for mark in marks.iter().filter(|mark| mark.row == index) {
             writeln!(out, "{}", sentence(&mark.change))?;
             let named = mark.differences.iter().take(NAMED);
-            named.map(|text| writeln!(out, "      {text}")).collect::<io::Result<()>>()?;
+            named.into_iter().try_for_each(|text| writeln!(out, "      {text}"))?;
             if mark.differences.len() > NAMED {
                 writeln!(out, "      and {} more differences", mark.differences.len() - NAMED)?;
             }
