@@ -358,6 +358,18 @@ mod tests {
         assert_eq!(program.run(300, 1e4, true), [Level::Kept]);
     }
 
+    /// The share that is told with a step is of the time that its limit is of, and above that limit.
+    #[test]
+    fn shares_of_steps_are_above_their_limits() {
+        let limits = Limits { overall: 0.01, structure: 0.1 };
+        let mut program = Program { processor: 0.2, ..Program::of(limits, true) };
+        let stretch = Stretch { processor_ns: 0.2e9, own_ns: 40e6, calls: 100_000, stored: true, ..ONE_S };
+        let steps: Vec<(Level, f64)> = (0..20).filter_map(|_| program.governor.take(0, stretch)).collect();
+        let last = steps.last().copied();
+        // 4 % of the time is 20 % of the processor time.
+        assert!(last.is_some_and(|(level, share)| level > Level::Structure && share > 0.1), "{steps:?}");
+    }
+
     #[test]
     fn one_limit_for_both_is_as_if_there_were_one() {
         let mut program = Program::new(0.01, 0.0);

@@ -126,6 +126,17 @@ static void groups(void) {
     MPI_Group_range_incl(world, 1, &range, &mine);
     MPI_Group_intersection(mine, others, &some);
     MPI_Group_free(&mine);
+    /* Ranges that descend, by steps that are constants of MPI where ranks are meant. */
+    for (int step = 1; step <= 4; step++) {
+        int down[1][3] = {{5, step == 4 ? 1 : 0, -step}};
+        MPI_Group descending;
+        MPI_Comm descent;
+        MPI_Group_range_incl(world, 1, down, &descending);
+        MPI_Comm_create(MPI_COMM_WORLD, descending, &descent);
+        say(descent);
+        if (descent != MPI_COMM_NULL) MPI_Comm_free(&descent);
+        MPI_Group_free(&descending);
+    }
     MPI_Comm_create(MPI_COMM_WORLD, others, &rest);
     say(rest);
     if (rest != MPI_COMM_NULL) MPI_Comm_free(&rest);

@@ -104,6 +104,20 @@ fn imbalance_that_moves_names_no_rank() {
     assert_eq!(first(&drift).kind(), Kind::MovingImbalance);
 }
 
+/// Whose turns they are is not known where ranks lose their processors, but that they cost is.
+#[test]
+fn imbalance_that_moves_on_shared_processors_is_said() {
+    let mut trace = job(8, 40, |window, rank| if rank == window * 3 % 8 { 0.9 } else { 0.5 });
+    for rank in &mut trace.ranks {
+        rank.process.elapsed_ns = 1_000_000_000;
+        rank.process.switches = Some(5000);
+    }
+    let found = of(&trace);
+    assert_eq!(found[0].kind(), Kind::SharedProcessors);
+    assert_eq!((found[1].kind(), &found[1].ranks), (Kind::Imbalance, &None));
+    let Evidence::Unequal { why: Unranked::Disturbed, .. } = found[1].evidence else { panic!("{found:?}") };
+}
+
 /// Ranks that compute more over the run, though by turns in each window, are named beside the turns.
 #[test]
 fn a_stratum_among_turns_is_found() {
@@ -238,6 +252,16 @@ fn imbalance_takes_its_time_from_the_calls_that_wait() {
     let found = of(&trace);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].place.as_ref().unwrap().function, "MPI_Allreduce");
+}
+
+/// What else they wait for takes the time: the call is not named as the one that they wait in.
+#[test]
+fn a_call_that_takes_little_is_not_where_the_others_wait() {
+    let mut trace = job(8, 20, |_, rank| if rank == 5 { 0.95 } else { 0.5 });
+    let made = Made { function: "MPI_Allreduce", calls: 200, shortest: 1e3, bytes: 8 };
+    calls(&mut trace, made, |_| 0.05 * 20.0 * WALL);
+    let found = first(&trace);
+    assert_eq!((found.ranks.unwrap().to_string(), found.place), ("5".into(), None));
 }
 
 /// A rank that does something else than computing keeps the others waiting.

@@ -88,8 +88,13 @@ fn messages(row: &Row) -> Option<String> {
         return None;
     }
     let each = sizes(&row.bytes);
-    let each = if each.is_empty() { String::new() } else { format!("{each} each; ") };
-    Some(format!("{each}{} sent, {} received", bytes(row.sent as f64), bytes(row.received as f64)))
+    let mut parts = Vec::new();
+    if !each.is_empty() {
+        // The message may be shorter than the buffer that a receive posts.
+        parts.push(format!("{each} each{}", if row.sent == 0 { " as posted" } else { "" }));
+    }
+    parts.push(format!("{} sent, {} posted to receive", bytes(row.sent as f64), bytes(row.received as f64)));
+    Some(parts.join("; "))
 }
 
 /// `8 B`, `8 B to 4.10 kB, mean 512 B`; empty where no size is known.
