@@ -29,7 +29,7 @@
 //! thread.finish(100);
 //! let contents = shared.journal.contents().expect("a readable journal");
 //! let read = compact(contents.bytes(), Settings { error: 0.0, floor_ns: 0 }).expect("a whole header");
-//! assert_eq!(read.rank.windows.len(), 2);
+//! assert_eq!(read.rank.windows.count(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![deny(unsafe_code)]
