@@ -104,7 +104,7 @@ fn imbalance_that_moves_names_no_rank() {
     assert_eq!(first(&drift).kind(), Kind::MovingImbalance);
 }
 
-/// Whose turns they are is not known where ranks lose their processors, but that they cost is.
+/// Turns have a cost, though it is not known whether the program or the machine makes them.
 #[test]
 fn imbalance_that_moves_on_shared_processors_is_said() {
     let mut trace = job(8, 40, |window, rank| if rank == window * 3 % 8 { 0.9 } else { 0.5 });
@@ -254,7 +254,7 @@ fn imbalance_takes_its_time_from_the_calls_that_wait() {
     assert_eq!(found[0].place.as_ref().unwrap().function, "MPI_Allreduce");
 }
 
-/// What else they wait for takes the time: the call is not named as the one that they wait in.
+/// The time is waited elsewhere, in a call that is not known.
 #[test]
 fn a_call_that_takes_little_is_not_where_the_others_wait() {
     let mut trace = job(8, 20, |_, rank| if rank == 5 { 0.95 } else { 0.5 });
