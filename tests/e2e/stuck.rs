@@ -21,6 +21,8 @@ for turn in $(seq 400); do
     sleep 0.1
 done
 "$ampl" info "$run" >live.txt
+# Ranks count as stopped after a second.
+sleep 1.1
 kill $! && wait $!
 "$ampl" info "$run" --json >dead.json
 "$ampl" info "$run" >dead.txt
