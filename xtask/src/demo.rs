@@ -19,7 +19,7 @@ pub fn run() -> Result<()> {
             bail!("the demonstration needs {need}; install it as said above and try again");
         }
     }
-    let ampl = dist::run()?.join("bin/ampl");
+    let ampl = dist::for_demo()?.join("bin/ampl");
     let launcher = find(&["mpirun.openmpi", "mpirun"]).expect("setup found Open MPI's launcher");
     let run = run_directory()?;
     let config = root().join("configs/lammps-demo.toml");

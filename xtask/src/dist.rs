@@ -23,8 +23,19 @@ pub fn run() -> Result<PathBuf> {
     build_command(&["--release"])?;
     build_otf2(&["--release"])?;
     let dist = lay_out("release", "dist")?;
+    lay_out_otf2("release", &dist)?;
     replay::build(&dist, "release")?;
     Ok(dist)
+}
+
+/// The command and the library alone, laid out in the same place.
+///
+/// # Errors
+/// As [`run`].
+pub fn for_demo() -> Result<PathBuf> {
+    build_library()?;
+    build_command(&["--release"])?;
+    lay_out("release", "dist")
 }
 
 /// The same for the checks: the library is the one that is released, the command a debug build, which checks itself.
@@ -36,6 +47,7 @@ pub fn checked() -> Result<PathBuf> {
     build_command(&[])?;
     build_otf2(&[])?;
     let dist = lay_out("debug", "dist-checked")?;
+    lay_out_otf2("debug", &dist)?;
     replay::build(&dist, "debug")?;
     Ok(dist)
 }
@@ -74,7 +86,6 @@ fn build_library() -> Result<()> {
 fn lay_out(command: &str, name: &str) -> Result<PathBuf> {
     let dist = target().join(name);
     copy(&target().join(command).join("ampl"), &dist.join("bin/ampl"))?;
-    copy(&target().join(command).join("ampl-otf2"), &dist.join("libexec/ampl-otf2"))?;
     copy(&target().join("release/libampl.so"), &dist.join("lib/libampl.so"))?;
     copy(&root().join("include/ampl.h"), &dist.join("include/ampl.h"))?;
     copy(&root().join("integrations/fortran/ampl.f90"), &dist.join("share/fortran/ampl.f90"))?;
@@ -91,6 +102,10 @@ fn lay_out(command: &str, name: &str) -> Result<PathBuf> {
     }
     println!("dist: {}", dist.display());
     Ok(dist)
+}
+
+fn lay_out_otf2(command: &str, dist: &Path) -> Result<()> {
+    copy(&target().join(command).join("ampl-otf2"), &dist.join("libexec/ampl-otf2"))
 }
 
 /// Replaces `to`; written beside it first, because a running job may have the old file mapped.
