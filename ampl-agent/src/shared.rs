@@ -211,12 +211,17 @@ impl Shared {
 
     /// True where the open window is in the sample, ampl is not paused, and costs allow storing calls.
     pub fn is_traced(&self) -> bool {
+        self.decision_now().1
+    }
+
+    /// Number of the window now open, and whether it [is traced](Self::is_traced).
+    pub fn decision_now(&self) -> (WindowId, bool) {
         let open = self.lock();
         let traced = match open.gathered.len() {
             0 => self.traced.load(Ordering::Relaxed),
             _ => self.will_draw(self.window()) && open.governor.level() == Level::Kept,
         };
-        traced && !self.is_paused()
+        (self.window(), traced && !self.is_paused())
     }
 
     /// True where the rank is drawn in `window`, which begins behind others that have no draw yet.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use ampl_core::program::{names, program_of};
 use ampl_trace::Trace;
+use ampl_trace::metadata::cut_to;
 use serde::{Deserialize, Serialize};
 
 use crate::calls;
@@ -159,7 +160,7 @@ impl Record {
         let inputs = facts.iter().filter(|((kind, _), _)| *kind == FactKind::Input);
         let inputs: Vec<String> = inputs.map(|((_, name), value)| format!("{name} {value}")).collect();
         let row = efficiency::rows(trace).into_iter().find(|row| row.window.is_none());
-        let calls = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
+        let calls = trace.calls();
         let overhead = Overhead::of(trace, calls);
         let hosts: BTreeSet<&str> = trace.ranks.iter().map(|rank| rank.process.host.as_str()).collect();
         let program = program_of(&trace.run.command);
@@ -182,7 +183,7 @@ impl Record {
             ranks: trace.run.ranks,
             host_count: hosts.len() as u64,
             hosts: hosts.into_iter().take(NAMED).map(cut).collect(),
-            elapsed_ns: trace.ranks.iter().map(|rank| rank.process.elapsed_ns).max().unwrap_or(0),
+            elapsed_ns: trace.elapsed_ns(),
             calls,
             efficiency: row
                 .map(|row| Efficiency {
@@ -261,8 +262,7 @@ fn key(identity: &Identity, inputs: &[String]) -> String {
 
 /// `text`, cut at the end of a character.
 fn cut(text: &str) -> String {
-    let end = (0..=LONGEST.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
-    text[..end].to_owned()
+    cut_to(text, LONGEST).to_owned()
 }
 
 #[cfg(test)]

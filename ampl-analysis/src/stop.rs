@@ -4,10 +4,7 @@ use ampl_core::units::RankSet;
 use ampl_reader::{Communicators, Trace};
 
 use crate::in_call::{Row, Stopped, first_to_stop};
-use crate::live::Waiting;
-
-/// Silence from which on ranks count as stopped, nanoseconds: shorter ones are of any run.
-const SILENT_NS: i64 = 1_000_000_000;
+use crate::live::{WAITS_NS, Waiting};
 
 /// Ranks that a run stopped at, and the reason.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +36,8 @@ impl Stop {
         if !aborted.is_empty() {
             return Some(Self::Aborted(aborted));
         }
-        let first = first_to_stop(trace).filter(|first| end_ns - first.at_ns >= SILENT_NS);
+        // Shorter silence is of any run.
+        let first = first_to_stop(trace).filter(|first| end_ns - first.at_ns >= WAITS_NS);
         let (outside, inside) = match first {
             Some(first) if !first.in_mpi => (Some(first), None),
             first => (None, first),

@@ -16,7 +16,7 @@ pub fn in_sequence(process: &Process) -> u64 {
 
 /// Number of these that are stored one by one, of each of `ranks`.
 pub fn stored(trace: &Trace, ranks: &BTreeSet<u32>) -> BTreeMap<u32, u64> {
-    let calls = trace.structure.function_calls();
+    let calls = trace.structure.function_calls_of(|group| ranks.iter().any(|&rank| group.contains(rank)));
     let is_counted =
         |function: u16| FUNCTIONS.get(usize::from(function)).is_some_and(|spec| !spec.class.only_asks());
     let of = |rank: u32| {

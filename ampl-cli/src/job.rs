@@ -84,15 +84,15 @@ pub struct Job {
 enum Source {
     Defaults,
     File(PathBuf),
-    /// `AMPL_CONFIG` carried the text itself.
-    Inline,
+    /// `-c` or `AMPL_CONFIG` carried this text itself.
+    Inline(String),
 }
 
 impl Source {
     fn file(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
-            Self::Defaults | Self::Inline => None,
+            Self::Defaults | Self::Inline(_) => None,
         }
     }
 
@@ -100,7 +100,7 @@ impl Source {
         match self {
             Self::Defaults => "defaults".into(),
             Self::File(path) => path.display().to_string(),
-            Self::Inline => environment::CONFIG.into(),
+            Self::Inline(_) => environment::CONFIG.into(),
         }
     }
 }
@@ -208,7 +208,7 @@ impl Job {
     pub fn file(&self) -> anyhow::Result<Option<OsString>> {
         Ok(match &self.source {
             Source::File(path) => Some(std::path::absolute(path)?.into_os_string()),
-            Source::Inline => environment::config(),
+            Source::Inline(text) => Some(text.into()),
             Source::Defaults => None,
         })
     }
@@ -305,7 +305,7 @@ fn read(named: Option<OsString>) -> anyhow::Result<(Source, String)> {
         let text = named.into_string().map_err(|_| {
             Failure::message(USAGE, "the configuration is not UTF-8", environment::CONFIG, "correct it")
         })?;
-        return Ok((Source::Inline, text));
+        return Ok((Source::Inline(text.clone()), text));
     }
     let mut path = PathBuf::from(named);
     // A file that is there goes before a recipe of its name.
@@ -364,4 +364,17 @@ pub fn new_directory(dir: &Path) -> anyhow::Result<PathBuf> {
         ));
     }
     Ok(std::path::absolute(dir)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_in_place_of_a_file_goes_on_to_other_commands() {
+        let text = "[sampling]\nseed = 7\n";
+        let args = JobArgs { config: Some(text.into()), output: None, set: Vec::new(), hooks: Vec::new() };
+        let job = Job::load(&args, false, Site::Ignored).unwrap();
+        assert_eq!((job.config.sampling.seed, job.file().unwrap()), (7, Some(text.into())));
+    }
 }

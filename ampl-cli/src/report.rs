@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ampl_html::{Source, write};
-use ampl_reader::directory;
+use ampl_reader::{Run, directory};
 
 use crate::failure::{Failure, OTHER};
 use crate::output;
@@ -34,18 +34,18 @@ pub struct Args {
 /// # Errors
 /// Errors of [`RunArg::read`], and a [`Failure`] of status 1 where the file cannot be written.
 pub fn report(args: &Args) -> anyhow::Result<ExitCode> {
-    let trace = args.run.read()?;
-    let opened = args.run.open()?;
+    let opened = Run::from(args.run.read()?);
+    let trace = opened.whole().expect("it was read whole");
     let run = &args.run.run;
     let file = args.output.clone().unwrap_or_else(|| inside(run));
     let mut page = Vec::new();
-    write(&mut page, &trace, &Source { run, has_file: !directory::has_no_trace(run), calls: Some(&opened) })?;
+    write(&mut page, trace, &Source { run, has_file: !directory::has_no_trace(run), calls: Some(&opened) })?;
     fs::write(&file, &page).map_err(|error| {
         let fix = "name a file that can be written, with -o FILE.html";
         Failure::message(OTHER, format!("cannot write the report: {error}"), file.display(), fix)
     })?;
     output::print(|out| writeln!(out, "{}", file.display()))?;
-    Ok(rundir::status(&trace))
+    Ok(rundir::status(trace))
 }
 
 /// The report's place in the directory of `run`, which may be the trace file itself.

@@ -17,7 +17,7 @@ use crate::launcher::{self, Detected, Flavour, Inserted, LauncherError, hint};
 use crate::{
     archive, counting, inherited, leftovers, library, marker_site, prefix, recover, rundir, summary,
 };
-use ampl_reader::directory;
+use ampl_reader::{Trace, directory};
 
 /// Run an MPI program under ampl; returns the launcher's exit status.
 #[derive(clap::Args, Debug)]
@@ -58,9 +58,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let awaited = Awaited::begin(&dir);
     let mut child = spawn(&argv)?;
     let status = wait(&mut child)?;
-    after_run(&dir, awaited.is_over(), flavour);
-    if let Some(template) = &job.config.output.record {
-        keep_record(&dir, template);
+    let trace = after_run(&dir, awaited.is_over(), flavour);
+    if let Some(template) = job.config.output.record.as_ref().filter(|_| dir.is_dir()) {
+        keep_record(trace.as_ref(), &dir, template);
     }
     Ok(exit_code(status))
 }
@@ -140,8 +140,8 @@ fn now_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// Prints the result of the run to stderr; nothing where the library has `said` why nothing was recorded.
-fn after_run(dir: &Path, said: bool, launcher: Option<Flavour>) {
+/// Prints the result of the run to stderr; nothing where the library has `said` why nothing was recorded. Returns the run.
+fn after_run(dir: &Path, said: bool, launcher: Option<Flavour>) -> Option<Trace> {
     if dir.is_dir() {
         if !dir.join(rundir::TRACE).exists() {
             directory::note_end(dir, now_ns());
@@ -150,8 +150,9 @@ fn after_run(dir: &Path, said: bool, launcher: Option<Flavour>) {
             recover::after_launch(dir, launcher);
         }
         tell!("ampl: run directory {}", dir.display());
-        summary::print(dir);
-    } else if !said {
+        return summary::print(dir);
+    }
+    if !said {
         tell!(
             "ampl: no run was recorded ({} does not exist): a message above says why, or the program made no \
              MPI_Init that ampl saw, as it has no MPI, a script set LD_PRELOAD anew, or a tool calls MPI past ampl; \
@@ -159,16 +160,14 @@ fn after_run(dir: &Path, said: bool, launcher: Option<Flavour>) {
             dir.display()
         );
     }
+    None
 }
 
-/// Writes the record of the run in `dir`, if there is one.
-fn keep_record(dir: &Path, template: &str) {
-    if !dir.is_dir() {
-        return;
-    }
-    let written = match directory::read(dir) {
-        Ok(trace) => archive::write(&trace, dir, template, &job_id()),
-        Err(error) => Err((PathBuf::from(template), error.to_string())),
+/// Writes the record of the run in `dir`, which is `trace`.
+fn keep_record(trace: Option<&Trace>, dir: &Path, template: &str) {
+    let written = match trace {
+        Some(trace) => archive::write(trace, dir, template, &job_id()),
+        None => Err((PathBuf::from(template), "the run cannot be read".into())),
     };
     if let Err((path, why)) = written {
         archive::report(&path, &why);

@@ -15,12 +15,16 @@ pub fn text(trace: &Trace, run: &Path) -> String {
     summary::text(trace, &Source { run, has_file, width: width(environment::columns()) })
 }
 
-/// Prints the summary of the run in `dir` to stderr, or why there is none.
-pub fn print(dir: &Path) {
+/// Prints the summary of the run in `dir` to stderr, or why there is none; returns the run.
+pub fn print(dir: &Path) -> Option<Trace> {
     match directory::read(dir) {
-        Ok(trace) => tell!("{}", text(&trace, dir).trim_end()),
+        Ok(trace) => {
+            tell!("{}", text(&trace, dir).trim_end());
+            Some(trace)
+        }
         Err(error) => {
             failure::report(&rundir::failure(error));
+            None
         }
     }
 }

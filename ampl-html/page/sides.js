@@ -1,15 +1,7 @@
 // Two runs next to each other: one time cursor, one range, one scale.
 const root = document.documentElement;
-const sides = data.sides.map(side => {
-  const of = side.grid;
-  if (of) {
-    of.mpi = new Uint16Array(bytesOf(of.mpi).buffer);
-    of.compute = new Float32Array(bytesOf(of.compute).buffer);
-    of.time = new Float32Array(bytesOf(of.time).buffer);
-    of.state = bytesOf(of.state);
-  }
-  return side;
-});
+const sides = data.sides;
+sides.forEach(side => decode(side.grid));
 const measured = sides.filter(side => side.grid);
 const endOf = side => side.grid.edges[side.grid.edges.length - 1];
 const longest = Math.max(...measured.map(endOf), 1e-9);

@@ -9,12 +9,15 @@ function bytesOf(text) {
   for (let at = 0; at < raw.length; at++) bytes[at] = raw.charCodeAt(at);
   return bytes;
 }
-if (grid) {
-  grid.mpi = new Uint16Array(bytesOf(grid.mpi).buffer);
-  grid.compute = new Float32Array(bytesOf(grid.compute).buffer);
-  grid.time = new Float32Array(bytesOf(grid.time).buffer);
-  grid.state = bytesOf(grid.state);
+// Numbers of a grid's cells, in place of their text.
+function decode(of) {
+  if (!of) return;
+  of.mpi = new Uint16Array(bytesOf(of.mpi).buffer);
+  of.compute = new Float32Array(bytesOf(of.compute).buffer);
+  of.time = new Float32Array(bytesOf(of.time).buffer);
+  of.state = bytesOf(of.state);
 }
+decode(grid);
 const columns = grid ? grid.columns.length : 0;
 const rows = grid ? grid.rows.length : 0;
 const poolsRanks = grid ? grid.rows.some(row => row[0] !== row[1]) && rows < data.ranks : false;

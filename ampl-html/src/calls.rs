@@ -16,7 +16,7 @@ const WIDTH: usize = 110;
 
 /// Waits of the whole run; `None` where there are no calls, or too many.
 pub fn waits(trace: &Trace) -> Option<Waits> {
-    let calls: u64 = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
+    let calls: u64 = trace.calls();
     let everything = Selection::new(None, None, None)?;
     (1..=CALLS).contains(&calls).then(|| waits::waits(trace, &everything, &mut Symbols::default()))
 }

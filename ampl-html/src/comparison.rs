@@ -8,12 +8,11 @@ use ampl_reader::{Trace, directory};
 use ampl_report::comparison::{left_out, words};
 use ampl_report::human::{percent, plural, shell_word};
 use ampl_report::summary::{facts, not_covered, title};
-use minijinja::value::Value;
-use minijinja::{AutoEscape, Environment, context};
+use minijinja::context;
 use serde::Serialize;
 
+use crate::frame;
 use crate::grid::Grid;
-use crate::page::{STYLE, embedded, policy};
 use crate::tables::{self, Factor, Found};
 
 const TEMPLATE: &str = include_str!("../page/diff.html");
@@ -105,7 +104,6 @@ pub fn text(found: &Comparison, sides: [Side<'_>; 2]) -> Result<String, minijinj
         .iter()
         .map(|of| [of.rule.text.clone(), of.verdict.name().to_owned(), words::judged(of, &found.rows)])
         .collect();
-    let (script, style) = (SCRIPT.join("\n"), STYLE.join("\n"));
     let values = context! {
         headline => words::headline(found),
         mismatches => found.mismatches.iter().map(words::mismatch).collect::<Vec<_>>(),
@@ -118,15 +116,8 @@ pub fn text(found: &Comparison, sides: [Side<'_>; 2]) -> Result<String, minijinj
         left_out => left_out(found),
         method => words::method(found),
         version => env!("CARGO_PKG_VERSION"),
-        data => Value::from_safe_string(embedded(&data)),
-        script => Value::from_safe_string(script.clone()),
-        style => Value::from_safe_string(style.clone()),
-        policy => policy(&script, &style),
     };
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.add_template("diff.html", TEMPLATE)?;
-    environment.get_template("diff.html")?.render(values)
+    frame::rendered(TEMPLATE, &SCRIPT, &data, values)
 }
 
 fn side_text((number, (side, data)): (usize, (&Side<'_>, &SideData))) -> SideText {

@@ -2,7 +2,7 @@
 
 use ampl_analysis::messages::Messages;
 use ampl_analysis::topology::{Found, Options, Pattern, Placed, Shape, patterns};
-use ampl_reader::{Communicators, Trace};
+
 use ampl_report::human::percent;
 use ampl_report::topology::describe;
 use serde::Serialize;
@@ -27,14 +27,13 @@ pub struct Drawing {
     pub pairs: Vec<(usize, usize, f64)>,
 }
 
-/// Drawings of the messages of `trace`, most bytes first.
-pub fn drawings(trace: &Trace) -> Vec<Drawing> {
-    let messages = Messages::of(&trace.structure, &Communicators::of(trace), trace.run.ranks);
+/// Drawings of `messages` of a job of `ranks`, most bytes first.
+pub fn drawings(messages: &Messages, ranks: u32) -> Vec<Drawing> {
     let few = Options { steps: 3_000_000, products: 3_000_000, ..Options::default() };
-    if trace.run.ranks as usize > SEARCHED || messages.matrix().len() > SEARCHED {
+    if ranks as usize > SEARCHED || messages.matrix().len() > SEARCHED {
         return Vec::new();
     }
-    let found = patterns(&messages, &few).unwrap_or_default();
+    let found = patterns(messages, &few).unwrap_or_default();
     let all: f64 = found.iter().map(volume).sum();
     let drawn = found.iter().flat_map(|found| {
         let share = format!("{} of the bytes of messages", percent(volume(found) / all.max(1.0)));

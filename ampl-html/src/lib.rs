@@ -22,6 +22,7 @@ mod calls;
 mod charts;
 mod comparison;
 mod drawn;
+mod frame;
 mod grid;
 mod matrix;
 mod page;

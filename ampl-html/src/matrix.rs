@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use ampl_analysis::messages::Messages;
-use ampl_reader::{Communicators, Trace};
 use serde::Serialize;
 
 use crate::pooling::parts;
@@ -27,10 +26,8 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// The messages of `trace`; `None` where no message between two ranks is recorded.
-    pub fn of(trace: &Trace) -> Option<Self> {
-        let ranks = trace.run.ranks;
-        let messages = Messages::of(&trace.structure, &Communicators::of(trace), ranks);
+    /// `messages` of a job of `ranks`; `None` where no message between two of them is recorded.
+    pub fn of(messages: &Messages, ranks: u32) -> Option<Self> {
         let parts = parts(ranks as usize, SIDE);
         let row_of = |rank: u32| parts.partition_point(|part| part.end as u32 <= rank);
         let mut cells: BTreeMap<(usize, usize), (u64, u64)> = BTreeMap::new();

@@ -1,21 +1,19 @@
-//! The page: its template, its data, and the policy that lets no other script run.
+//! The page of a report: its template and its data.
 
 use std::collections::BTreeMap;
 
 use ampl_analysis::efficiency::{rows, run_times};
-use ampl_reader::{Trace, directory};
+use ampl_analysis::messages::Messages;
+use ampl_reader::{Communicators, Trace, directory};
 use ampl_report::human::{percent, shell_word};
 use ampl_report::summary::{facts, not_covered, own_time, title, trace_file};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use minijinja::value::Value;
-use minijinja::{AutoEscape, Environment, context};
+use minijinja::context;
 use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 
 use crate::calls::{loops, waits};
 use crate::charts::{Series, Sizes, Strip, estimates, sizes};
 use crate::drawn::{Drawing, drawings};
+use crate::frame;
 use crate::grid::Grid;
 use crate::matrix::Matrix;
 use crate::source::Source;
@@ -35,8 +33,6 @@ const SCRIPT: [&str; 7] = [
     include_str!("../page/tables.js"),
     include_str!("../page/main.js"),
 ];
-pub(crate) const STYLE: [&str; 2] =
-    [include_str!("../vendor/uplot/uPlot.min.css"), include_str!("../page/style.css")];
 const LICENCE: &str = include_str!("../vendor/uplot/LICENSE");
 
 /// Columns of text that is shown as it would be in a terminal.
@@ -75,6 +71,7 @@ pub fn text(trace: &Trace, source: &Source<'_>) -> Result<String, minijinja::Err
     let (hosts, host_of) = hosts(trace);
     let grid = Grid::of(trace);
     let has_windows = grid.is_some();
+    let messages = Messages::of(&trace.structure, &Communicators::of(trace), trace.run.ranks);
     let data = Data {
         ranks: trace.run.ranks,
         windows: trace.windows(),
@@ -82,16 +79,15 @@ pub fn text(trace: &Trace, source: &Source<'_>) -> Result<String, minijinja::Err
         strip: Strip::of(&rows),
         estimates: plan.map_or_else(Vec::new, |plan| estimates(trace, plan)),
         sizes: plan.map_or_else(Vec::new, |plan| sizes(trace, plan)),
-        matrix: Matrix::of(trace),
+        matrix: Matrix::of(&messages, trace.run.ranks),
         timeline: source.calls.filter(|_| has_windows).and_then(Timeline::of),
-        drawings: drawings(trace),
+        drawings: drawings(&messages, trace.run.ranks),
         hosts,
         host_of,
         strata: strata.strata.iter().map(|stratum| stratum.name.clone()).collect(),
         stratum_of: strata.of_rank.clone(),
     };
     let waits = waits(trace);
-    let (script, style) = (SCRIPT.join("\n"), STYLE.join("\n"));
     let path = source.run.display().to_string();
     let shown = tables::ranks(trace, &run, ROWS);
     let known = tables::windows(&rows, ROWS);
@@ -125,16 +121,9 @@ pub fn text(trace: &Trace, source: &Source<'_>) -> Result<String, minijinja::Err
         settings => trace.run.config,
         versions => versions(trace),
         run => path,
-        data => Value::from_safe_string(embedded(&data)),
-        script => Value::from_safe_string(script.clone()),
-        style => Value::from_safe_string(style.clone()),
         licence => LICENCE,
-        policy => policy(&script, &style),
     };
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.add_template("page.html", TEMPLATE)?;
-    environment.get_template("page.html")?.render(values)
+    frame::rendered(TEMPLATE, &SCRIPT, &data, values)
 }
 
 /// Hosts by name, and the number of each rank's.
@@ -145,22 +134,6 @@ fn hosts(trace: &Trace) -> (Vec<String>, Vec<Option<usize>>) {
     let of = |rank: u32| names.get(trace.rank(rank)?.process.host.as_str()).copied();
     let host_of = (0..trace.run.ranks).map(of).collect();
     (names.keys().map(|name| (*name).to_owned()).collect(), host_of)
-}
-
-/// JSON that no text in it can end: in a page, `<` begins a tag.
-pub(crate) fn embedded(data: &impl Serialize) -> String {
-    let json = serde_json::to_string(data).expect("numbers and names are JSON");
-    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
-}
-
-/// The page's policy: nothing is loaded, and only this script and this style apply.
-pub(crate) fn policy(script: &str, style: &str) -> String {
-    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
-    format!(
-        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
-        hash(script),
-        hash(style)
-    )
 }
 
 fn versions(trace: &Trace) -> Vec<(&'static str, String)> {

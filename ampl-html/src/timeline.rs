@@ -44,8 +44,9 @@ pub struct Timeline {
 impl Timeline {
     /// The timeline of `run`; `None` where no times of calls are kept, or they cannot be read.
     pub fn of(run: &Run) -> Option<Self> {
-        let has_kept =
-            |&rank: &u32| run.rank_trace(rank).is_some_and(|of| of.windows.iter().any(|window| window.kept));
+        let has_kept = |&rank: &u32| {
+            run.rank_windows(rank).is_some_and(|of| of.windows.entries().iter().any(|window| window.kept))
+        };
         let kept: Vec<u32> = run.ranks().into_iter().filter(has_kept).collect();
         // Evenly over all that have any.
         let shown = kept.len().min(RANKS);

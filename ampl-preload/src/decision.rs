@@ -60,31 +60,31 @@ fn tell_wanted() {
     struct Telling;
     impl Drop for Telling {
         fn drop(&mut self) {
-            TELLING.store(false, Ordering::Release);
+            // Reads what a thread wrote that has found this one telling.
+            TELLING.swap(false, Ordering::AcqRel);
         }
     }
-    // Whoever tells now goes on until nothing is new; a callback that ends windows itself is not called within itself.
-    if TELLING.swap(true, Ordering::Acquire) {
-        return;
-    }
-    let _telling = Telling;
-    while let Some((window, traced)) = news() {
-        // SAFETY: null or a callback that was registered, and is never freed.
-        let Some(registered) = (unsafe { REGISTERED.load(Ordering::Acquire).as_ref() }) else { return };
-        // SAFETY: the program's promise about its own function.
-        unsafe { (registered.callback)(window, c_int::from(traced), registered.data) };
+    // A window may begin while the thread that tells is about to stop: it looks once more.
+    while now().is_some_and(|now| TOLD.load(Ordering::Relaxed) != now) {
+        // Whoever tells now goes on until nothing is new; a callback that ends windows itself is not called within itself.
+        if TELLING.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let _telling = Telling;
+        while let Some(now) = now().filter(|&now| TOLD.swap(now, Ordering::Relaxed) != now) {
+            // SAFETY: null or a callback that was registered, and is never freed.
+            let Some(registered) = (unsafe { REGISTERED.load(Ordering::Acquire).as_ref() }) else { return };
+            // SAFETY: the program's promise about its own function.
+            unsafe { (registered.callback)((now >> 1) as c_long, (now & 1) as c_int, registered.data) };
+        }
     }
 }
 
-/// The open window and whether it is kept, if that was not told yet.
-fn news() -> Option<(c_long, bool)> {
-    if !is_open() {
-        return None;
-    }
-    let shared = &process::current()?.shared;
-    let (window, traced) = contained(|| (shared.window_now().0, shared.is_traced()))?;
-    let state = window << 1 | u64::from(traced);
-    (TOLD.swap(state, Ordering::Relaxed) != state).then_some((window as c_long, traced))
+/// Number of the open window, and whether it is kept in the lowest bit.
+fn now() -> Option<u64> {
+    let shared = &process::current().filter(|_| is_open())?.shared;
+    let (window, traced) = contained(|| shared.decision_now())?;
+    Some(window.0 << 1 | u64::from(traced))
 }
 
 /// `void ampl_on_decision(ampl_decision_callback callback, void *data)`
@@ -98,7 +98,7 @@ pub unsafe extern "C-unwind" fn ampl_on_decision(callback: Option<Callback>, dat
         callback.map(|callback| contained(|| Box::into_raw(Box::new(Registered { callback, data }))));
     REGISTERED.store(registered.flatten().unwrap_or(ptr::null_mut()), Ordering::Release);
     TOLD.store(NOTHING, Ordering::Relaxed);
-    if is_open() {
+    if is_open() && is_wanted() {
         contained(say_late);
         tell();
     }

@@ -72,6 +72,14 @@ impl From<Trace> for Run {
 }
 
 impl Run {
+    /// All of the run; `None` where it is a file that is read as it is asked for.
+    pub fn whole(&self) -> Option<&Trace> {
+        match &self.source {
+            Source::Read(trace) => Some(trace),
+            Source::File(_) => None,
+        }
+    }
+
     /// Opens the run at `path`: a run directory, its trace file, or a directory of journals.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use ampl_analysis::history::{Change, FEWEST, Row, SIGNIFICANCE};
 use ampl_core::naming::utc;
 
-use crate::human::{count, cut, duration, percent};
+use crate::human::{count, cut, duration, percent, plural};
 
 /// A change in a list of runs, and what differs between the runs around it.
 #[derive(Clone, Debug)]
@@ -43,7 +43,8 @@ pub fn write(out: &mut impl Write, rows: &[Row], marks: &[Mark]) -> io::Result<(
             let named = mark.differences.iter().take(NAMED);
             named.into_iter().try_for_each(|text| writeln!(out, "      {text}"))?;
             if mark.differences.len() > NAMED {
-                writeln!(out, "      and {} more differences", mark.differences.len() - NAMED)?;
+                let more = (mark.differences.len() - NAMED) as u64;
+                writeln!(out, "      and {}", plural(more, "more difference"))?;
             }
         }
         writeln!(
@@ -69,17 +70,17 @@ pub fn verdict(rows: &[Row], marks: &[Mark]) -> String {
     let whole = rows.iter().filter(|row| row.complete && row.elapsed_ns > 0).count();
     match (marks.len(), whole) {
         (0, whole) if whole < FEWEST => {
-            format!("{} finished runs: a change can be told from {FEWEST} on", count(whole as u64))
+            format!("{}: a change can be told from {FEWEST} on", plural(whole as u64, "finished run"))
         }
         (0, whole) => format!(
-            "no change of the elapsed time in {} finished runs (test of ranks, {})",
-            count(whole as u64),
+            "no change of the elapsed time in {} (test of ranks, {})",
+            plural(whole as u64, "finished run"),
             percent(SIGNIFICANCE)
         ),
         (changes, whole) => format!(
-            "{changes} change{} of the elapsed time in {} finished runs (test of ranks, {} each)",
-            if changes == 1 { "" } else { "s" },
-            count(whole as u64),
+            "{} of the elapsed time in {} (test of ranks, {} each)",
+            plural(changes as u64, "change"),
+            plural(whole as u64, "finished run"),
             percent(SIGNIFICANCE)
         ),
     }

@@ -186,11 +186,14 @@ fn json_bytes(value: &impl Serialize) -> usize {
 
 /// `text`, cut to at most [`LONGEST`] bytes at the end of a character.
 pub fn cut(mut text: String) -> String {
-    if text.len() > LONGEST {
-        let end = (0..=LONGEST).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
-        text.truncate(end);
-    }
+    text.truncate(cut_to(&text, LONGEST).len());
     text
+}
+
+/// `text`, cut to at most `longest` bytes at the end of a character.
+pub fn cut_to(text: &str, longest: usize) -> &str {
+    let end = (0..=longest.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    &text[..end]
 }
 
 #[cfg(test)]

@@ -403,6 +403,16 @@ impl Trace {
         totals.into_iter().collect()
     }
 
+    /// Calls over all ranks.
+    pub fn calls(&self) -> u64 {
+        self.function_calls().iter().map(|&(_, calls)| calls).sum()
+    }
+
+    /// Time of the rank that ran longest, nanoseconds; 0 without ranks.
+    pub fn elapsed_ns(&self) -> u64 {
+        self.ranks.iter().map(|rank| rank.process.elapsed_ns).max().unwrap_or(0)
+    }
+
     /// Number of windows: one more than the highest number of any rank.
     pub fn windows(&self) -> u64 {
         self.ranks.iter().map(|rank| rank.windows.end()).max().unwrap_or(0)

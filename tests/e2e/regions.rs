@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::Scratch;
-use ampl_tests::run::{Form, Monitored, monitor, number};
+use ampl_tests::run::{Form, Monitored, called, monitor, number};
 use serde_json::Value;
 
 const RANKS: u32 = 2;
@@ -74,37 +74,19 @@ fn functions(mpi: Mpi, config: &str) -> Monitored {
     monitor(&job, config, Form::Run).success()
 }
 
-/// Calls of each function as rank 0 counts them.
-fn called(run: &Monitored) -> BTreeMap<String, usize> {
-    let lines = run.finished.stdout.lines().filter_map(|line| line.strip_prefix("called "));
-    let words = lines.map(|line| line.split_once(' ').expect("a name and a number"));
-    words.map(|(name, times)| (name.to_owned(), times.parse().expect("a number"))).collect()
-}
-
-/// Entries and exits of each function of rank 0 that are decoded.
-fn passed(run: &Monitored) -> BTreeMap<String, [usize; 2]> {
-    let mut passed: BTreeMap<String, [usize; 2]> = BTreeMap::new();
-    for line in run.events(0).iter().filter(|line| line["unseen"].is_null()) {
-        if let Some(name) = line["region"].as_str() {
-            passed.entry(name.to_owned()).or_default()[usize::from(line["exit"] == true)] += 1;
-        }
-    }
-    passed
-}
-
 #[test]
 fn functions_are_regions_where_asked_for() {
     let all = "[hooks]\nfunctions = true\nfloor = \"0us\"\n\
                [agent]\nmax_overhead = 0.9\nmax_structure_overhead = 0.99\n";
     for mpi in Mpi::ALL {
         let off = functions(mpi, "");
-        assert_eq!(passed(&off), BTreeMap::new(), "{mpi:?}");
+        assert_eq!(off.passed(0), BTreeMap::new(), "{mpi:?}");
         let run = functions(mpi, all);
         assert_eq!(run.finished.stdout, off.finished.stdout, "{mpi:?}");
         assert_eq!(run.functions(), off.functions(), "{mpi:?}");
         run.adds_up();
-        let both = called(&run).into_iter().map(|(name, times)| (name, [times; 2])).collect();
-        assert_eq!(passed(&run), both, "{mpi:?}");
+        let both = called(&run.finished.stdout).into_iter().map(|(name, times)| (name, [times; 2])).collect();
+        assert_eq!(run.passed(0), both, "{mpi:?}");
         // The thread was in main before the first call; main is left behind the last.
         let first = &run.events(0)[0];
         assert_eq!((&first["region"], &first["unseen"]), (&"main".into(), &true.into()), "{mpi:?}");
@@ -117,11 +99,11 @@ fn functions_are_left_out_by_name_and_where_they_are_short() {
     let config = "[hooks]\nfunctions = true\nfilter = \"!rec*\"\nfloor = \"1000s\"\n\
                   [agent]\nmax_overhead = 0.9\nmax_structure_overhead = 0.99\n";
     let run = functions(Mpi::Mpich, config);
-    let called = called(&run);
+    let called = called(&run.finished.stdout);
     assert_eq!(called["tiny"], 20_000);
     let expected =
         [("solve", called["solve"]), ("tiny", 10_000)].map(|(name, times)| (name.into(), [times; 2]));
-    assert_eq!(passed(&run), BTreeMap::from(expected));
+    assert_eq!(run.passed(0), BTreeMap::from(expected));
     let info = run.info();
     let [left_out] = &info["regions_left_out"].as_array().expect("an array")[..] else { panic!("{info}") };
     assert_eq!(

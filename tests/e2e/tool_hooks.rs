@@ -6,28 +6,20 @@ use std::path::{Path, PathBuf};
 use ampl_tests::job::{Job, Mpi, compile_library};
 use ampl_tests::place::dist;
 use ampl_tests::python;
-use ampl_tests::run::{Form, Monitored, monitor, number};
+use ampl_tests::run::{Form, Monitored, called, monitor, number};
 
 const RANKS: u32 = 2;
 const STEPS: u32 = 20;
 const MPIS: [Mpi; 2] = [Mpi::OpenMpi, Mpi::Mpich];
 
-/// Passes of each region as rank 0 counts them.
-fn called(stdout: &str) -> BTreeMap<String, usize> {
-    let lines = stdout.lines().filter_map(|line| line.strip_prefix("called "));
-    let words = lines.map(|line| line.rsplit_once(' ').expect("a name and a number"));
-    words.map(|(name, times)| (name.to_owned(), times.parse().expect("a number"))).collect()
-}
-
 /// Entries and exits of each region of `rank`, by what `name` makes of its name.
 fn passed(run: &Monitored, rank: u32, name: fn(&str) -> &str) -> BTreeMap<String, [usize; 2]> {
-    let mut passed: BTreeMap<String, [usize; 2]> = BTreeMap::new();
-    for line in run.events(rank).iter().filter(|line| line["unseen"].is_null()) {
-        if let Some(region) = line["region"].as_str() {
-            passed.entry(name(region).to_owned()).or_default()[usize::from(line["exit"] == true)] += 1;
-        }
+    let mut named: BTreeMap<String, [usize; 2]> = BTreeMap::new();
+    for (region, [entries, exits]) in run.passed(rank) {
+        let sum = named.entry(name(&region).to_owned()).or_default();
+        *sum = [sum[0] + entries, sum[1] + exits];
     }
-    passed
+    named
 }
 
 /// Lines of `stderr` that are the program's own.

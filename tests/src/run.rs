@@ -109,6 +109,17 @@ impl Monitored {
         text.lines().map(parse).collect()
     }
 
+    /// Entries and exits of each region of `rank` that are decoded.
+    pub fn passed(&self, rank: u32) -> BTreeMap<String, [usize; 2]> {
+        let mut passed: BTreeMap<String, [usize; 2]> = BTreeMap::new();
+        for line in self.events(rank).iter().filter(|line| line["unseen"].is_null()) {
+            if let Some(name) = line["region"].as_str() {
+                passed.entry(name.to_owned()).or_default()[usize::from(line["exit"] == true)] += 1;
+            }
+        }
+        passed
+    }
+
     /// Calls per function over all ranks, from `info`.
     pub fn functions(&self) -> BTreeMap<String, u64> {
         counts(&self.info()["functions"])
@@ -183,6 +194,16 @@ impl Monitored {
         command.args(before).arg(&self.run).args(after).arg("--json");
         process::run(&mut command, Duration::from_secs(120)).success().stdout
     }
+}
+
+/// Passes of each region as rank 0 counts them in what the program prints.
+///
+/// # Panics
+/// When a line is something else.
+pub fn called(stdout: &str) -> BTreeMap<String, usize> {
+    let lines = stdout.lines().filter_map(|line| line.strip_prefix("called "));
+    let words = lines.map(|line| line.rsplit_once(' ').expect("a name and a number"));
+    words.map(|(name, times)| (name.to_owned(), times.parse().expect("a number"))).collect()
 }
 
 /// `{name: calls}` as a map.

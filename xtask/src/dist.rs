@@ -19,13 +19,7 @@ use crate::shell::{cargo, output, root, run as run_command, target};
 /// # Errors
 /// When the build fails or a file cannot be copied.
 pub fn run() -> Result<PathBuf> {
-    build_library()?;
-    build_command(&["--release"])?;
-    build_otf2(&["--release"])?;
-    let dist = lay_out("release", "dist")?;
-    lay_out_otf2("release", &dist)?;
-    replay::build(&dist, "release")?;
-    Ok(dist)
+    whole(&["--release"], "release", "dist")
 }
 
 /// The command and the library alone, laid out in the same place.
@@ -43,12 +37,17 @@ pub fn for_demo() -> Result<PathBuf> {
 /// # Errors
 /// As [`run`].
 pub fn checked() -> Result<PathBuf> {
+    whole(&[], "debug", "dist-checked")
+}
+
+/// All parts, those beside the library built with `profile`, into the directory of that name.
+fn whole(profile: &[&str], command: &str, name: &str) -> Result<PathBuf> {
     build_library()?;
-    build_command(&[])?;
-    build_otf2(&[])?;
-    let dist = lay_out("debug", "dist-checked")?;
-    lay_out_otf2("debug", &dist)?;
-    replay::build(&dist, "debug")?;
+    build_command(profile)?;
+    build_otf2(profile)?;
+    let dist = lay_out(command, name)?;
+    copy(&target().join(command).join("ampl-otf2"), &dist.join("libexec/ampl-otf2"))?;
+    replay::build(&dist, command)?;
     Ok(dist)
 }
 
@@ -102,10 +101,6 @@ fn lay_out(command: &str, name: &str) -> Result<PathBuf> {
     }
     println!("dist: {}", dist.display());
     Ok(dist)
-}
-
-fn lay_out_otf2(command: &str, dist: &Path) -> Result<()> {
-    copy(&target().join(command).join("ampl-otf2"), &dist.join("libexec/ampl-otf2"))
 }
 
 /// Replaces `to`; written beside it first, because a running job may have the old file mapped.

@@ -43,6 +43,12 @@ fn slot(quantity: &Quantity) -> usize {
     quantity.slot().expect("a built-in quantity")
 }
 
+/// Sums of a quantity in the windows as they are stored.
+fn column(read: &Compacted, quantity: Quantity) -> Vec<f64> {
+    let windows = read.rank.windows.entries().iter();
+    windows.map(|window| window.cells.get(slot(&quantity)).expect("a cell").sum).collect()
+}
+
 #[test]
 fn a_marker_call_belongs_to_the_next_window() {
     let job = Job::new("[window]\nmarker = \"mpi:MPI_Allreduce\"\n", 1);
@@ -54,13 +60,8 @@ fn a_marker_call_belongs_to_the_next_window() {
     make(&mut thread, ids::MPI_ALLREDUCE, 100, 130, 8, &reduce);
     thread.finish(150);
     let read = job.read();
-    let sent = |window: usize| {
-        read.rank.windows.entries()[window].cells.get(slot(&Quantity::BytesSent)).unwrap().sum
-    };
-    assert_eq!((sent(0), sent(1), sent(2)), (100.0, 1008.0, 8.0));
-    let cell = |window: usize, quantity: Quantity| {
-        read.rank.windows.entries()[window].cells.get(slot(&quantity)).unwrap().sum
-    };
+    assert_eq!(column(&read, Quantity::BytesSent), [100.0, 1008.0, 8.0]);
+    let cell = |window: usize, quantity: Quantity| column(&read, quantity)[window];
     assert_eq!(cell(0, Quantity::Wall), 40.0);
     assert_eq!(cell(0, Quantity::MpiTime), 5.0);
     assert_eq!(cell(1, Quantity::MpiTime), 22.0);
@@ -84,14 +85,7 @@ fn periods_split_time_but_not_calls() {
     make(&mut thread, ids::MPI_SEND, 620, 630, 9, &send_words(2));
     thread.finish(650);
     let read = job.read();
-    let column = |quantity: Quantity| -> Vec<f64> {
-        read.rank
-            .windows
-            .entries()
-            .iter()
-            .map(|window| window.cells.get(slot(&quantity)).unwrap().sum)
-            .collect()
-    };
+    let column = |quantity| column(&read, quantity);
     assert_eq!(column(Quantity::MpiTime), [50.0, 100.0, 100.0, 30.0, 0.0, 0.0, 10.0]);
     assert_eq!(column(Quantity::BytesSent), [0.0, 0.0, 0.0, 7.0, 0.0, 0.0, 9.0]);
     assert_eq!(column(Quantity::ComputeTime), [50.0, 0.0, 0.0, 70.0, 100.0, 100.0, 40.0]);
@@ -178,13 +172,7 @@ fn other_threads_add_to_the_window_that_is_open() {
     second.hand_over();
     first.finish(90);
     let read = job.read();
-    let sent: Vec<f64> = read
-        .rank
-        .windows
-        .entries()
-        .iter()
-        .map(|w| w.cells.get(slot(&Quantity::BytesSent)).unwrap().sum)
-        .collect();
+    let sent = column(&read, Quantity::BytesSent);
     assert_eq!(sent, [0.0, 5.0, 6.0]);
     assert_eq!(calls(&read).iter().filter(|call| call.thread == 1).count(), 2);
 }
@@ -201,14 +189,7 @@ fn local_calls_are_counted_and_not_timed() {
     leave(&mut thread, seen, &rank);
     thread.finish(200);
     let read = job.read();
-    let of = |metric: Quantity| -> Vec<f64> {
-        read.rank
-            .windows
-            .entries()
-            .iter()
-            .map(|window| window.cells.get(slot(&metric)).unwrap().sum)
-            .collect()
-    };
+    let of = |quantity| column(&read, quantity);
     assert_eq!(of(Quantity::Calls)[..2], [1.0, 2.0]);
     assert_eq!(of(Quantity::MpiTime)[..2], [0.0, 0.0]);
     assert_eq!(read.rank.process.calls, [(ids::MPI_COMM_RANK.0, 3)]);
@@ -227,21 +208,9 @@ fn any_thread_closes_windows() {
     second.hand_over();
     first.finish(350);
     let read = job.read();
-    let sent: Vec<f64> = read
-        .rank
-        .windows
-        .entries()
-        .iter()
-        .map(|w| w.cells.get(slot(&Quantity::BytesSent)).unwrap().sum)
-        .collect();
+    let sent = column(&read, Quantity::BytesSent);
     assert_eq!(sent, [0.0, 0.0, 2.0, 13.0]);
-    let time: Vec<f64> = read
-        .rank
-        .windows
-        .entries()
-        .iter()
-        .map(|w| w.cells.get(slot(&Quantity::MpiTime)).unwrap().sum)
-        .collect();
+    let time = column(&read, Quantity::MpiTime);
     assert_eq!(time, [0.0, 50.0, 50.0, 30.0]);
     let mut all = calls(&read);
     all.sort_by_key(|call| call.timed.map(|timed| timed.start_ns));

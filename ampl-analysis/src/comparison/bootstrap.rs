@@ -58,10 +58,17 @@ fn tail(runs: usize, confidence: f64) -> f64 {
 
 /// The median of `values`; of an even number the mean of the two in the middle.
 pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let n = sorted.len();
-    (n > 0).then(|| (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0)
+    let mut values = values.to_vec();
+    let middle = values.len() / 2;
+    let is_even = values.len().is_multiple_of(2);
+    if values.is_empty() {
+        return None;
+    }
+    let (below, &mut upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    match below.iter().copied().max_by(f64::total_cmp) {
+        Some(lower) if is_even => Some((lower + upper) / 2.0),
+        _ => Some(upper),
+    }
 }
 
 /// Distribution of the median of as many values drawn from `values` with replacement.
@@ -135,6 +142,14 @@ mod tests {
     use proptest::prelude::*;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
+
+    #[test]
+    fn a_median_is_the_middle() {
+        for (values, middle) in [(&[3.0][..], 3.0), (&[5.0, 1.0], 3.0), (&[9.0, 1.0, 2.0], 2.0), (&[], 0.0)] {
+            assert_eq!(median(values).unwrap_or(0.0), middle);
+        }
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
 
     #[test]
     fn the_distribution_is_that_of_resampling() {

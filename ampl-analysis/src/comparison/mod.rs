@@ -23,6 +23,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+pub(crate) use bootstrap::median;
 pub use change::{FEWEST_FOR_ONE, Method};
 pub use facts::{Difference, FactKind, facts};
 pub use identity::{Identity, Mismatch, Side};

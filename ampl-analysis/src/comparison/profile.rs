@@ -225,7 +225,7 @@ impl Profile {
                 self.times.insert(Key { scope, what }, value);
             }
         };
-        let elapsed = trace.ranks.iter().map(|rank| rank.process.elapsed_ns).max().unwrap_or(0);
+        let elapsed = trace.elapsed_ns();
         if elapsed > 0 {
             put(Scope::Run, Quantity::Elapsed, elapsed as f64);
         }

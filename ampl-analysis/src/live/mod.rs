@@ -84,13 +84,13 @@ impl Live {
         let comms = Communicators::of(trace);
         let rows = in_call::rows(trace, &comms, symbols);
         let end = trace.run.end.filter(|_| !trace.complete);
-        let longest = trace.ranks.iter().map(|rank| rank.process.elapsed_ns).max().unwrap_or(0);
+        let longest = trace.elapsed_ns();
         let heard: RankSet = trace.ranks.iter().map(|rank| rank.process.rank).collect();
         let is_gone = |liveness: Liveness| liveness == Liveness::Gone;
         let gone =
             trace.ranks.iter().filter(|rank| is_gone(rank.process.liveness) && !rank.process.finalized);
         let runs = end.is_some_and(|end| end.basis == EndBasis::Now);
-        let calls = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
+        let calls = trace.calls();
         let windows = trace.rank_windows();
         Self {
             state: match end.map(|end| end.basis) {

@@ -79,18 +79,13 @@ impl Waiting {
             let reached = reached(end.from, &waited_by);
             has_end.extend(&reached);
             let by = reached.iter().filter(|&&by| Some(by) != row).flat_map(|&row| known.members(row));
-            let by = RankSet::from_iter(by.collect::<BTreeSet<u32>>());
+            let by: RankSet = by.collect();
             awaited.push(Awaited { ranks: RankSet::from_iter(end.ranks), row, by });
         }
         let circle = known.waiting_rows().filter(|(number, _)| !has_end.contains(number));
-        let circle: BTreeSet<u32> = circle.flat_map(|(number, _)| known.members(number)).collect();
+        let circle: RankSet = circle.flat_map(|(number, _)| known.members(number)).collect();
         awaited.sort_by_key(|one| (std::cmp::Reverse(one.by.len()), one.row.is_none(), one.row));
-        Self {
-            awaited,
-            circle: RankSet::from_iter(circle),
-            open: RankSet::from_iter(open),
-            ranks: known.waiting,
-        }
+        Self { awaited, circle, open: RankSet::from_iter(open), ranks: known.waiting }
     }
 }
 

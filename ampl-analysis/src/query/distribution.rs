@@ -52,7 +52,7 @@ pub fn distribution(run: &Run, selection: &Selection, mut rank_done: impl FnMut(
     for number in run.ranks().into_iter().filter(|&rank| selection.takes_rank(rank)) {
         let Some(stored) = Stored::of(run, number) else { continue };
         let rank = &stored.rank;
-        let mut inside = vec![0.0; rank.trace.windows.spread().len()];
+        let mut inside = vec![0.0; rank.trace.windows.entries().len()];
         let mut timed_calls = vec![0u64; inside.len()];
         let part = read(&stored, selection, facts, false, |call| {
             let signature = rank.structure.threads[call.thread].signatures.get(call.terminal as usize);
@@ -126,7 +126,7 @@ fn times(
         return None;
     }
     let mut sum = Times { wall: 0.0, mpi: 0.0, compute: 0.0, basis: Basis::Census };
-    let windows = rank.trace.windows.spread();
+    let windows = rank.trace.windows.entries();
     for &(index, timed) in &part.windows {
         let window = &windows[index];
         let (wall, mpi, compute) = match columns.observed(window) {

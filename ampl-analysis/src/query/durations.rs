@@ -109,7 +109,7 @@ pub fn durations(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) 
             let key = names[thread].get(terminal as usize).copied().flatten()?;
             Some((key, moved[thread].get(terminal as usize).copied().flatten()))
         };
-        let windows = rank.trace.windows.spread();
+        let windows = rank.trace.windows.entries();
         let part = read(&stored, selection, facts, true, |call| {
             let Some(class) = class(call.thread, call.terminal).filter(|_| call.belongs && !call.unfinished)
             else {

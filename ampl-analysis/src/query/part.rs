@@ -107,7 +107,7 @@ pub fn read(
     mut each: impl FnMut(&TimedCall),
 ) -> RankPart {
     let rank = &stored.rank;
-    let (windows, structure) = (&rank.trace.windows.spread()[..], &rank.structure);
+    let (windows, structure) = (rank.trace.windows.entries(), &rank.structure);
     let cuts = selection.cuts_time();
     let mut part = RankPart::default();
     // Windows with calls whose times are stored, and these calls; of the only thread.
@@ -249,10 +249,10 @@ pub fn has_untimed(rank: &Rank<'_>, facts: Facts, windows: &[(usize, bool)], tim
     };
     let spare = rank.trace.process.calls.iter().filter(|(function, _)| only_counted(*function));
     let spare: u64 = spare.map(|(_, calls)| calls).sum();
-    let windows_of_rank = rank.trace.windows.spread();
+    let own = rank.trace.windows.entries();
     let (mut counted, mut with_times) = (0u64, 0u64);
     for &(index, _) in windows.iter().filter(|(_, timed)| *timed) {
-        let cell = facts.calls.and_then(|slot| windows_of_rank[index].cells.get(slot));
+        let cell = facts.calls.and_then(|slot| own[index].cells.get(slot));
         counted = counted.saturating_add(cell.map_or(timed[index], |cell| cell.sum as u64));
         with_times = with_times.saturating_add(timed[index]);
     }

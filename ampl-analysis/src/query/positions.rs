@@ -17,7 +17,7 @@ const MOST_BEFORE_INIT: usize = 256;
 /// Start of each window of `rank` in the sequence of its only thread, and behind them the end of the last; `None`
 /// where it is not known. `stored` are windows whose times are stored, by index, with the calls that end in them.
 pub fn starts(rank: &Rank<'_>, calls: Option<usize>, stored: &[(usize, Range<u64>)]) -> Vec<Option<u64>> {
-    let windows = &rank.trace.windows.spread()[..];
+    let windows = rank.trace.windows.entries();
     let mut starts = vec![None; windows.len() + 1];
     let [thread] = &rank.structure.threads[..] else { return starts };
     let anchors = anchors(rank, thread, stored);
@@ -51,7 +51,7 @@ fn counted(window: &WindowSummary, calls: Option<usize>) -> Option<u64> {
 
 /// Places that are known: by index of the window, ascending, with what begins there.
 fn anchors(rank: &Rank<'_>, thread: &ThreadStructure, stored: &[(usize, Range<u64>)]) -> Vec<(usize, u64)> {
-    let windows = &rank.trace.windows.spread()[..];
+    let windows = rank.trace.windows.entries();
     let mut anchors: Vec<(usize, u64)> = Vec::new();
     if windows.first().is_some_and(|first| first.window == 0) {
         anchors.extend(behind_init(thread).map(|position| (0, position)));

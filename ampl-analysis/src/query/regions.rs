@@ -1,11 +1,13 @@
 //! Visits of regions: how often, how long, and how long without the regions and calls of MPI in them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ampl_reader::selection::Selection;
 use ampl_reader::sites::Symbols;
-use ampl_reader::{Event, Rank, Run};
+use ampl_reader::{Event, Run};
+use ampl_trace::regions::Edge;
+use ampl_trace::structure::RankGroup;
 use rustc_hash::FxHashMap;
 
 /// Visits of a region.
@@ -99,18 +101,22 @@ impl Walk<'_> {
     }
 }
 
-/// True where the program of `rank` has regions.
-fn has_regions(rank: &Rank<'_>) -> bool {
-    rank.structure.threads.iter().flat_map(|thread| &thread.signatures).any(|own| own.is_region())
-}
-
 /// Visits of regions in the part of `run` that `selection` asks for, by name. Visits that the record's end cuts off end
 /// with the last window.
 pub fn regions(run: &Run, selection: &Selection, symbols: &mut Symbols) -> BTreeMap<Arc<str>, Visits> {
     let mut found = BTreeMap::new();
-    for number in run.ranks().into_iter().filter(|&rank| selection.takes_rank(rank)) {
-        let has = run.indexed_rank(number).is_some_and(|(rank, _)| has_regions(&rank));
-        let Some(rank) = run.rank(number).filter(|_| has) else { continue };
+    let has_some = |group: &RankGroup<'_>| group.calls_any(|function| Edge::of(function).is_some());
+    let with: BTreeSet<u32> = run
+        .structure()
+        .groups()
+        .filter(has_some)
+        .flat_map(|group| group.ranks().collect::<Vec<_>>())
+        .collect();
+    for number in run.ranks() {
+        if !with.contains(&number) || !selection.takes_rank(number) {
+            continue;
+        }
+        let Some(rank) = run.rank(number) else { continue };
         symbols.next_rank();
         let last_ns = rank.trace.windows.last().map(|window| window.end_ns);
         let mut names: FxHashMap<(u32, u32), Arc<str>> = FxHashMap::default();
@@ -149,7 +155,7 @@ mod tests {
     use ampl_trace::grammar::Builder;
     use ampl_trace::model::WindowSummary;
     use ampl_trace::record::CALL_NO_ARGS;
-    use ampl_trace::regions::{Edge, name_words};
+    use ampl_trace::regions::name_words;
     use ampl_trace::structure::{JobStructure, RankStructure, Signature, ThreadStructure};
     use ampl_trace::timing::{Encoder, Settings, Terminal, Time, Window};
     use ampl_trace::{RankTrace, Trace};

@@ -137,7 +137,7 @@ pub fn summary(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) ->
             }
         });
         let mut numbers: FxHashMap<usize, u32> = FxHashMap::default();
-        let windows = rank.trace.windows.spread();
+        let windows = rank.trace.windows.entries();
         for &(index, timed) in &part.windows {
             numbers.insert(index, sample.add(number, &windows[index], timed));
         }
@@ -229,6 +229,10 @@ fn add_unplaced(rows: &mut Vec<Row>, run: &Run, selection: &Selection) {
 
 /// A row for each region of the part. A visit without times leaves its region's time unknown.
 fn region_rows(run: &Run, selection: &Selection) -> Vec<Row> {
+    let found = regions(run, selection, &mut Symbols::default());
+    if found.is_empty() {
+        return Vec::new();
+    }
     let settings = run.ranks().into_iter().find_map(|rank| Stored::of(run, rank)?.settings());
     let error = settings.map_or(0.0, |settings| settings.error);
     let row = |(name, own): (std::sync::Arc<str>, Visits)| {
@@ -250,7 +254,7 @@ fn region_rows(run: &Run, selection: &Selection) -> Vec<Row> {
             error_ns: inclusive_ns.map_or(0.0, |ns| error * ns),
         }
     };
-    let mut rows: Vec<Row> = regions(run, selection, &mut Symbols::default()).into_iter().map(row).collect();
+    let mut rows: Vec<Row> = found.into_iter().map(row).collect();
     rows.retain(|row| row.calls != Some(0) || row.inclusive_ns.is_some_and(|ns| ns > 0.0));
     rows.sort_by(|a, b| {
         let time = |row: &Row| row.inclusive_ns.unwrap_or(0.0);

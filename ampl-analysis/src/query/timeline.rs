@@ -199,7 +199,7 @@ fn add(
     extent: &mut Extent,
 ) {
     let rank = &stored.rank;
-    let windows = &rank.trace.windows.spread()[..];
+    let windows = rank.trace.windows.entries();
     let mut own = Times::new(grid.width);
     // Calls that began before the window that they end in.
     let mut early: Vec<(i64, i64)> = Vec::new();

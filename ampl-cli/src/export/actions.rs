@@ -12,6 +12,7 @@ use ampl_trace::Trace;
 
 use super::{beside, refuse_existing, unwritable};
 use crate::failure::{Failure, NOT_FOUND};
+use crate::output::part_beside;
 
 /// Form of the actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,13 +51,10 @@ pub fn write(run: &Path, output: Option<PathBuf>, trace: &Trace, format: Format)
     let failed = |error| unwritable(&target, &error);
     match format {
         Format::Goal => {
-            let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty());
-            let part =
-                tempfile::NamedTempFile::new_in(directory.unwrap_or(Path::new("."))).map_err(failed)?;
-            let mut out = BufWriter::new(part);
+            let mut out = BufWriter::new(part_beside(&target).map_err(failed)?);
             goal::write(&found, &mut out).and_then(|()| out.flush()).map_err(failed)?;
             let part = out.into_inner().map_err(|error| failed(error.into_error()))?;
-            part.persist(&target).map_err(|error| failed(error.error))?;
+            part.persist_noclobber(&target).map_err(|error| failed(error.error))?;
         }
         Format::Simgrid => {
             let place = Place::new(&target, Vec::new()).map_err(failed)?;

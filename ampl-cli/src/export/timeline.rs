@@ -1,17 +1,15 @@
 //! The calls of a run over time, as one file.
 
-use std::fs::Permissions;
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use ampl_core::plan::Plan;
 use ampl_export::{Selection, perfetto};
 use ampl_report::human::count;
 use ampl_trace::Trace;
-use tempfile::Builder;
 
 use super::{KEEP_TIMES, beside, notice, refuse_empty, refuse_existing, unwritable};
+use crate::output::part_beside;
 use crate::progress::Progress;
 
 /// Format of a timeline.
@@ -52,13 +50,7 @@ pub fn write(
     let file = output.unwrap_or_else(|| beside(run, format.file()));
     refuse_existing(&file, "file")?;
     let unwritable = |error| unwritable(&file, &error);
-    let directory = match file.parent() {
-        Some(directory) if !directory.as_os_str().is_empty() => directory,
-        _ => Path::new("."),
-    };
-    // As other files, where the user's mask allows it.
-    let open = Permissions::from_mode(0o666);
-    let part = Builder::new().permissions(open).tempfile_in(directory).map_err(unwritable)?;
+    let part = part_beside(&file).map_err(unwritable)?;
     let mut progress = Progress::of(trace.ranks.len() as u64, "ranks");
     let mut out = BufWriter::new(part);
     let written = match format {

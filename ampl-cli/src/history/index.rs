@@ -9,6 +9,7 @@ use std::time::UNIX_EPOCH;
 use ampl_analysis::history::Row;
 use serde::{Deserialize, Serialize};
 
+use crate::output::part_beside;
 use crate::{archive, environment};
 
 /// The index, in the archive; elsewhere where that takes no files.
@@ -153,11 +154,10 @@ fn load(place: &Path) -> Option<HashMap<String, Entry>> {
 }
 
 fn store(place: &Path, entries: &[(String, Entry)]) -> std::io::Result<()> {
-    let directory = place.parent().unwrap_or(Path::new("."));
     if place.file_name().is_some_and(|name| name != NAME) {
-        fs::create_dir_all(directory)?;
+        fs::create_dir_all(place.parent().unwrap_or(Path::new(".")))?;
     }
-    let mut part = tempfile::Builder::new().prefix(".ampl-history-").tempfile_in(directory)?;
+    let mut part = part_beside(place)?;
     let mut out = BufWriter::with_capacity(1 << 20, part.as_file_mut());
     writeln!(out, "{HEAD}")?;
     for entry in entries {

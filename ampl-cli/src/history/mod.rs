@@ -11,6 +11,7 @@ use ampl_analysis::history::{Change, Row, changes_of};
 use ampl_analysis::record::{Fact, Origin, Record};
 use ampl_export::{history as tables, place};
 use ampl_report::history::{self as text, Mark};
+use ampl_report::human::plural;
 use serde::Serialize;
 
 use crate::failure::{Failure, NOT_FOUND, OTHER, USAGE};
@@ -96,7 +97,7 @@ pub fn history(args: &Args) -> anyhow::Result<ExitCode> {
     drop(progress);
     if let Some((file, why)) = archive.others.first() {
         let (number, place) = (archive.others.len(), args.archive.join(file));
-        let what = format!("{number} files are no records: the first has {why}");
+        let what = format!("{number} files are no records: the first: {why}");
         tell!("ampl: {what} ({}): move them elsewhere", place.display());
     }
     let is_wanted = |row: &Row| {
@@ -186,6 +187,6 @@ fn write_tables(rows: &[Row], target: &Path) -> anyhow::Result<ExitCode> {
         tables::write(rows, std::io::BufWriter::new(file)).map_err(unwritable)?;
     }
     place.finish().map_err(unwritable)?;
-    tell!("ampl: {} runs in {}", rows.len(), target.display());
+    tell!("ampl: {} in {}", plural(rows.len() as u64, "run"), target.display());
     Ok(ExitCode::SUCCESS)
 }

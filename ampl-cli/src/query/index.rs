@@ -1,16 +1,14 @@
 //! The index of a run's times: made when the first question needs times, and kept beside the trace.
 
-use std::fs::Permissions;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use ampl_analysis::query::index;
 use ampl_reader::Run;
 use ampl_report::human::plural;
 use clap::ValueEnum;
-use tempfile::Builder;
 
+use crate::output::part_beside;
 use crate::progress::Progress;
 use crate::rundir::RunArg;
 
@@ -49,13 +47,7 @@ pub fn prepare(run: &mut Run, named: &RunArg, wanted: Index) {
 
 /// Writes the index to `place`; a file that is there is replaced when the new one is whole.
 fn make(run: &Run, identity: u64, place: &Path) -> io::Result<()> {
-    let directory = match place.parent() {
-        Some(directory) if !directory.as_os_str().is_empty() => directory,
-        _ => Path::new("."),
-    };
-    // As other files, where the user's mask allows it.
-    let open = Permissions::from_mode(0o666);
-    let mut out = BufWriter::new(Builder::new().permissions(open).tempfile_in(directory)?);
+    let mut out = BufWriter::new(part_beside(place)?);
     let ranks = run.ranks().len() as u64;
     let mut progress = Progress::of(ranks, "ranks indexed");
     index::write(run, identity, &mut out, || progress.one_more())?;

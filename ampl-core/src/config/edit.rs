@@ -51,11 +51,15 @@ impl Config {
 
 /// `text` as a document that can be edited.
 pub(super) fn document(text: &str) -> Result<DocumentMut, ConfigError> {
-    text.parse().map_err(|error: toml_edit::TomlError| {
-        let report = super::tree::Report::new(text);
-        let (line, column) = report.place(error.span().map_or(0, |span| span.start));
-        let message = error.message().lines().collect::<Vec<_>>().join(", ");
-        ConfigError { line, column, key: String::new(), cause: Cause::Syntax { message } }
+    let parsed = super::tree::check_depth(text).and_then(|()| {
+        text.parse().map_err(|error: toml_edit::TomlError| {
+            let message = error.message().lines().collect::<Vec<_>>().join(", ");
+            (error.span().map_or(0, |span| span.start), Cause::Syntax { message })
+        })
+    });
+    parsed.map_err(|(at, cause)| {
+        let (line, column) = super::tree::Report::new(text).place(at);
+        ConfigError { line, column, key: String::new(), cause }
     })
 }
 

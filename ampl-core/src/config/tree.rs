@@ -84,13 +84,18 @@ impl<'t> Report<'t> {
 /// # Errors
 /// Offset of the first fault, and its cause in the parser's words.
 pub(super) fn document(text: &str) -> Result<DeTable<'_>, (usize, Cause)> {
-    if let Some(at) = too_deep(text) {
-        return Err((at, Cause::Syntax { message: format!("nested more than {DEEPEST} deep") }));
-    }
+    check_depth(text)?;
     DeTable::parse(text).map(Spanned::into_inner).map_err(|error| {
         let message = error.message().lines().collect::<Vec<_>>().join(", ");
         (error.span().map_or(0, |span| span.start), Cause::Syntax { message })
     })
+}
+
+/// # Errors
+/// Offset of the first place that nests too deeply, and that cause.
+pub(super) fn check_depth(text: &str) -> Result<(), (usize, Cause)> {
+    let message = || format!("nested more than {DEEPEST} deep");
+    too_deep(text).map_or(Ok(()), |at| Err((at, Cause::Syntax { message: message() })))
 }
 
 /// Most tables and arrays inside each other; a job file needs three.

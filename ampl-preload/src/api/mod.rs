@@ -18,6 +18,7 @@ use crate::contain::contained;
 use crate::hot_state;
 use crate::process::{self, Process};
 use crate::report::message;
+pub use names::hash;
 use names::{LONGEST, METRICS, Name, Names, REGIONS};
 pub use thread::{ApiThread, Caller, is_open, with_caller};
 
@@ -62,7 +63,7 @@ pub fn announce(process: &Process) {
 }
 
 /// The number of a metric of the program; 0 where there are too many.
-pub fn metric_number(text: &[u8]) -> c_int {
+fn metric_number(text: &[u8]) -> c_int {
     number(&METRICS, text)
 }
 

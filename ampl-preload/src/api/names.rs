@@ -26,6 +26,12 @@ const RECORDED: u32 = 2;
 /// First bit of the index that the configuration gives the name, plus 1; 0 where it gives none.
 const INDEX: u32 = 2;
 
+/// The hash of `text` by Fowler, Noll and Vo: FNV-1a, 64 bits.
+pub fn hash(text: &[u8]) -> u64 {
+    let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
 /// A region or metric of the program.
 #[derive(Debug)]
 pub struct Name {
@@ -104,10 +110,7 @@ impl Names {
     /// The number of `text`, above 0; 0 once there are too many names.
     pub fn number(&self, text: &[u8]) -> i32 {
         let text = &text[..text.len().min(LONGEST)];
-        // Fowler, Noll and Vo: FNV-1a, 64 bits.
-        let hash = text.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let hash = hash(text);
         let mut slot = (hash ^ hash >> 32) as usize % SLOTS;
         let mut made = 0;
         loop {

@@ -53,7 +53,7 @@ pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32) -> Option<Announcement> {
             message(text);
         }
     };
-    let (mut config, place) = environment::config_text().inspect_err(|error| message(error)).ok()?;
+    let (config, place) = environment::config_text().inspect_err(|error| message(error)).ok()?;
     let mut parsed = match Config::parse(&config) {
         Ok((parsed, _)) => parsed,
         Err(errors) => {
@@ -61,8 +61,8 @@ pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32) -> Option<Announcement> {
             return None;
         }
     };
-    if decision::decides_before(&mut parsed) {
-        config = parsed.to_toml();
+    let follows = decision::decides_before(&mut parsed);
+    if follows {
         message(
             "the program follows ampl's decisions (ampl_on_decision), so they come before each window: \
              sampling.selection = \"predictive\"",
@@ -95,7 +95,7 @@ pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32) -> Option<Announcement> {
                 started_ns: clock::epoch_ns(),
                 epoch: clock::monotonic_ns(),
                 clock: align::identity(),
-                config,
+                config: if follows { parsed.to_toml() } else { config },
                 program: environment::program(),
                 awaited,
                 alone,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use ampl_core::hook_source::HookSource;
 
 use super::{is_wanted, open_regions};
-use crate::api;
+use crate::api::{self, ampl_region_register as region};
 use crate::contain::contained;
 use crate::libraries::Handle;
 use crate::resolve::loaded_modules;
@@ -70,25 +70,14 @@ fn in_library(name: &str) -> Option<*const ()> {
     handles.find_map(|handle| Some(handle.symbol(name)).filter(|found| !found.is_null()))
 }
 
-/// The number of the region of that name.
-///
-/// # Safety
-/// `name` must be null or a C string.
-unsafe fn region(name: *const c_char) -> i32 {
-    // SAFETY: the caller's promise.
-    api::region_number(unsafe { api::text(name) })
-}
-
 /// Scope of the regions of the attribute of that name; numbers of attributes are far below.
 ///
 /// # Safety
-/// As [`region`].
+/// `name` must be null or a C string.
 unsafe fn scope(name: *const c_char) -> u64 {
     // SAFETY: the caller's promise.
     let text = unsafe { api::text(name) };
-    text.iter()
-        .fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-        | 1 << 63
+    api::hash(text) | 1 << 63
 }
 
 /// Defines functions of Caliper's: name, parameters, and what their call means.

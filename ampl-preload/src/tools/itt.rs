@@ -130,7 +130,7 @@ extern "C" fn task_begin(domain: *const c_void, _task: Id, _parent: Id, name: *c
     let region = unsafe { name.as_ref() }.map_or(0, |name| match name.region {
         // It was made before there was a tool.
         // SAFETY: a C string or null.
-        0 => api::region_number(unsafe { api::text(name.text) }),
+        0 => unsafe { api::ampl_region_register(name.text) },
         region => region,
     });
     open_regions::enter(HookSource::Itt, domain as u64, region);

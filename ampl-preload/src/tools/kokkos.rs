@@ -23,7 +23,7 @@ pub struct ToolSettings {
 /// `name` must be null or a C string, `id` null or a place for a number.
 unsafe fn begin_kernel(name: *const c_char, id: *mut u64) {
     // SAFETY: the caller's promise.
-    let region = api::region_number(unsafe { api::text(name) });
+    let region = unsafe { api::ampl_region_register(name) };
     if !id.is_null() {
         // Kokkos hands it back at the kernel's end.
         // SAFETY: the caller's promise.
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn kokkosp_request_tool_settings(_: u32, settings: *mut To
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kokkosp_push_profile_region(name: *const c_char) {
     // SAFETY: the caller's promise.
-    open_regions::enter(SOURCE, 0, api::region_number(unsafe { api::text(name) }));
+    open_regions::enter(SOURCE, 0, unsafe { api::ampl_region_register(name) });
 }
 
 // SAFETY: see above.
@@ -108,7 +108,7 @@ pub extern "C" fn kokkosp_pop_profile_region() {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kokkosp_create_profile_section(name: *const c_char, id: *mut u32) {
     // SAFETY: the caller's promise.
-    let region = api::region_number(unsafe { api::text(name) });
+    let region = unsafe { api::ampl_region_register(name) };
     if !id.is_null() {
         // SAFETY: the caller's promise.
         unsafe { id.write(region as u32) };

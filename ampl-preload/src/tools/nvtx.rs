@@ -83,7 +83,7 @@ unsafe fn region_of(attributes: *const Attributes) -> c_int {
     }
     match attributes.message_kind {
         // SAFETY: the kind says that.
-        ASCII => api::region_number(unsafe { api::text(attributes.message.cast()) }),
+        ASCII => unsafe { api::ampl_region_register(attributes.message.cast()) },
         // SAFETY: likewise.
         UNICODE => unsafe { wide_region(attributes.message.cast()) },
         // `register` has returned the number.
@@ -102,7 +102,7 @@ fn pop(domain: u64) -> c_int {
 
 unsafe extern "C" fn range_push(text: *const c_char) -> c_int {
     // SAFETY: NVTX's own arguments, and so on below.
-    push(0, api::region_number(unsafe { api::text(text) }))
+    push(0, unsafe { api::ampl_region_register(text) })
 }
 
 unsafe extern "C" fn range_push_wide(text: *const libc::wchar_t) -> c_int {
@@ -130,7 +130,7 @@ extern "C" fn domain_pop(domain: *const c_void) -> c_int {
 
 unsafe extern "C" fn register(_domain: *const c_void, text: *const c_char) -> *const c_void {
     // SAFETY: see above.
-    std::ptr::without_provenance(api::region_number(unsafe { api::text(text) }) as usize)
+    std::ptr::without_provenance(unsafe { api::ampl_region_register(text) } as usize)
 }
 
 unsafe extern "C" fn register_wide(_domain: *const c_void, text: *const libc::wchar_t) -> *const c_void {
@@ -142,9 +142,7 @@ unsafe extern "C" fn register_wide(_domain: *const c_void, text: *const libc::wc
 unsafe extern "C" fn make_domain(text: *const c_char) -> *const c_void {
     // SAFETY: see above.
     let text = unsafe { api::text(text) };
-    let hash =
-        text.iter().fold(0x811c_9dc5u32, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    std::ptr::without_provenance(hash as usize | 1 << 32)
+    std::ptr::without_provenance(api::hash(text) as usize | 1 << 63)
 }
 
 /// Puts `function` where entry `at` of `table` says.

@@ -17,6 +17,8 @@ struct Open {
     /// Part of the interface in which regions nest: a domain, an object.
     scope: u64,
     region: c_int,
+    /// Number of regions of the scope around it.
+    depth: usize,
 }
 
 thread_local! {
@@ -28,10 +30,11 @@ thread_local! {
 pub fn enter(source: HookSource, scope: u64, region: c_int) -> usize {
     let entered = OPEN.try_with(|open| {
         let mut open = open.try_borrow_mut().ok()?;
-        let depth = open.iter().filter(|own| own.source == source && own.scope == scope).count();
+        let outer = open.iter().rfind(|own| own.source == source && own.scope == scope);
+        let depth = outer.map_or(0, |outer| outer.depth + 1);
         let fits = open.len() < DEEPEST;
         if fits {
-            open.push(Open { source, scope, region });
+            open.push(Open { source, scope, region, depth });
         }
         Some((depth, fits))
     });
@@ -44,30 +47,26 @@ pub fn enter(source: HookSource, scope: u64, region: c_int) -> usize {
 
 /// It leaves the innermost region of the scope. Returns how many of it it is in then; `None` where it was in none.
 pub fn leave(source: HookSource, scope: u64) -> Option<usize> {
-    let left = OPEN.try_with(|open| {
-        let mut open = open.try_borrow_mut().ok()?;
-        let of_scope = |own: &Open| own.source == source && own.scope == scope;
-        let at = open.iter().rposition(of_scope)?;
-        let region = open.remove(at).region;
-        Some((region, open.iter().filter(|own| of_scope(own)).count()))
-    });
-    let (region, depth) = left.ok().flatten()?;
-    api::exit(region);
-    Some(depth)
+    let left = take(|own| own.source == source && own.scope == scope)?;
+    api::exit(left.region);
+    Some(left.depth)
 }
 
 /// It leaves that region, which need not be the innermost of the scope; nothing where it is not in it.
 pub fn leave_region(source: HookSource, scope: u64, region: c_int) {
-    let left = OPEN.try_with(|open| {
-        let mut open = open.try_borrow_mut().ok()?;
-        let is_it = |own: &Open| own.source == source && own.scope == scope && own.region == region;
-        let at = open.iter().rposition(is_it)?;
-        open.remove(at);
-        Some(())
-    });
-    if left.ok().flatten().is_some() {
+    if take(|own| own.source == source && own.scope == scope && own.region == region).is_some() {
         api::exit(region);
     }
+}
+
+/// The innermost of the thread's regions of which `is_it` is true, which is in the list no longer.
+fn take(is_it: impl Fn(&Open) -> bool) -> Option<Open> {
+    let taken = OPEN.try_with(|open| {
+        let mut open = open.try_borrow_mut().ok()?;
+        let at = open.iter().rposition(is_it)?;
+        Some(open.remove(at))
+    });
+    taken.ok().flatten()
 }
 
 #[cfg(test)]

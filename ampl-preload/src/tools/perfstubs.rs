@@ -17,6 +17,15 @@ fn number(handle: *const c_void) -> c_int {
     c_int::try_from(handle as usize).unwrap_or(0)
 }
 
+/// The number of the region of that name; 0 where nobody asked for PerfStubs.
+///
+/// # Safety
+/// `name` must be null or a C string.
+unsafe fn region(name: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    if is_wanted(SOURCE) { unsafe { api::ampl_region_register(name) } } else { 0 }
+}
+
 fn start(region: c_int) {
     if is_wanted(SOURCE) {
         open_regions::enter(SOURCE, 0, region);
@@ -40,7 +49,7 @@ pub extern "C" fn ps_tool_initialize() {}
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ps_tool_timer_create(name: *const c_char) -> *mut c_void {
     // SAFETY: the caller's promise.
-    without_provenance_mut(api::region_number(unsafe { api::text(name) }) as usize)
+    without_provenance_mut(unsafe { region(name) } as usize)
 }
 
 // SAFETY: see above.
@@ -61,7 +70,7 @@ pub extern "C" fn ps_tool_timer_stop(timer: *const c_void) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ps_tool_start_string(name: *const c_char) {
     // SAFETY: the caller's promise.
-    start(api::region_number(unsafe { api::text(name) }));
+    start(unsafe { region(name) });
 }
 
 /// # Safety
@@ -70,7 +79,7 @@ pub unsafe extern "C" fn ps_tool_start_string(name: *const c_char) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ps_tool_stop_string(name: *const c_char) {
     // SAFETY: the caller's promise.
-    stop(api::region_number(unsafe { api::text(name) }));
+    stop(unsafe { region(name) });
 }
 
 // SAFETY: see above.
@@ -85,7 +94,8 @@ pub extern "C" fn ps_tool_stop_current() {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ps_tool_create_counter(name: *const c_char) -> *mut c_void {
     // SAFETY: the caller's promise.
-    without_provenance_mut(api::metric_number(unsafe { api::text(name) }) as usize)
+    let number = if is_wanted(SOURCE) { unsafe { api::ampl_metric_register(name) } } else { 0 };
+    without_provenance_mut(number as usize)
 }
 
 // SAFETY: see above.

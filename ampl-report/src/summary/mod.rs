@@ -116,7 +116,7 @@ pub fn facts(trace: &Trace) -> Vec<(&'static str, String)> {
     let on = plural(hosts.len() as u64, "host");
     found.push(("processes", format!("{ranks} on {on} ({shown}); {state}")));
     found.extend(clocks(trace).map(|text| ("clocks", text)));
-    let calls: u64 = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
+    let calls: u64 = trace.calls();
     // Calls that a rank made after it was read, or left nothing of, are not in it.
     let whole = trace.complete && uncovered::functions(trace).is_empty();
     let counted = if whole { ", all counted" } else { " counted" };
@@ -139,7 +139,7 @@ fn clocks(trace: &Trace) -> Option<String> {
 
 /// Run time of the longest rank as far as its clock was read, nanoseconds.
 fn longest_ns(trace: &Trace) -> u64 {
-    trace.ranks.iter().map(|rank| rank.process.elapsed_ns).max().unwrap_or(0)
+    trace.elapsed_ns()
 }
 
 /// Run time; for an unfinished run, with its end.
@@ -179,7 +179,7 @@ fn moved(out: &mut Page, trace: &Trace) {
 
 /// Time that ampl took, as it measured itself, in words.
 pub fn own_time(trace: &Trace) -> String {
-    let calls = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
+    let calls = trace.calls();
     let Overhead { agent_ns, share, per_call_ns, own, .. } = Overhead::of(trace, calls);
     let mut text = format!("{} of processor time", duration(agent_ns as f64));
     match (own.processor_share, own.processor_ns) {

@@ -146,9 +146,9 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     pub fn processes(&self) -> &[Process] {
         let all: &Vec<Process> =
             self.once(&self.processes, Kind::Processes, |all: &mut Vec<Process>, payload| {
-                lines(payload, |process| all.push(process))?;
+                let read = lines(payload, |process| all.push(process));
                 last_by_rank(all, |process| process.rank);
-                Some(())
+                read
             });
         all
     }

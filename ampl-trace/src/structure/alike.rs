@@ -175,12 +175,13 @@ impl GroupThread<'_> {
     pub fn totals(&self) -> Vec<(Range<u32>, Option<Vec<u64>>)> {
         let totals = |(span, grammar): (Range<u32>, crate::grammar::Grammar)| {
             let mut calls = vec![0u64; self.len()];
-            for (terminal, count) in grammar.is_sound().then(|| grammar.totals()).into_iter().flatten() {
+            let is_sound = grammar.is_sound();
+            for (terminal, count) in is_sound.then(|| grammar.totals()).into_iter().flatten() {
                 if let Some(sum) = calls.get_mut(terminal as usize) {
                     *sum = sum.saturating_add(count);
                 }
             }
-            (span, grammar.is_sound().then_some(calls))
+            (span, is_sound.then_some(calls))
         };
         self.grammars().into_iter().map(totals).collect()
     }
@@ -194,9 +195,14 @@ impl JobStructure {
 
     /// Calls by function of every rank; of ranks whose calls are as many they are counted once.
     pub fn function_calls(&self) -> FunctionCalls<'_> {
+        self.function_calls_of(|_| true)
+    }
+
+    /// The same of the groups that are `wanted`.
+    pub fn function_calls_of(&self, wanted: impl Fn(&RankGroup<'_>) -> bool) -> FunctionCalls<'_> {
         let of_group = |group: RankGroup<'_>| {
             let totals: Vec<_> = group.threads().map(|thread| (thread, thread.totals())).collect();
-            let spans = group.group.count_ends().into_iter().map(|end| {
+            let calls_to = |end: u32| {
                 let mut calls: BTreeMap<u16, u64> = BTreeMap::new();
                 for (thread, spans) in &totals {
                     let at = spans.partition_point(|(span, _)| span.end < end);
@@ -208,11 +214,10 @@ impl JobStructure {
                     }
                 }
                 Some(calls)
-            });
-            let ends = group.group.count_ends();
-            ends.into_iter().zip(spans).collect()
+            };
+            group.group.count_ends().into_iter().map(|end| (end, calls_to(end))).collect()
         };
-        FunctionCalls(self.groups().map(|group| (group.group, of_group(group))).collect())
+        FunctionCalls(self.groups().filter(wanted).map(|group| (group.group, of_group(group))).collect())
     }
 
     /// Number of rules of grammars that have been read from it. A query with one answer for each group reads as many
