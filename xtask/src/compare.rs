@@ -1,4 +1,4 @@
-//! `cargo xtask compare`: what two builds of `ampl` print and write of the same runs.
+//! `cargo xtask compare`: output and files of two builds of `ampl`, of the same runs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,6 +29,31 @@ const COMMANDS: &[(&str, &[&str], &[&str])] = &[
     ("plan text", &["plan"], &[]),
     ("csv", &["export"], &["--to", "csv"]),
     ("parquet", &["export"], &["--to", "parquet"]),
+    ("perfetto", &["export"], &["--to", "perfetto"]),
+    ("simgrid", &["export"], &["--to", "simgrid"]),
+    ("goal", &["export"], &["--to", "goal"]),
+    ("decode text", &["decode"], &[]),
+    ("topology", &["topology"], &["--json"]),
+    ("topology text", &["topology"], &[]),
+    ("matrix", &["topology"], &["--matrix"]),
+    ("matrix json", &["topology"], &["--matrix", "--json"]),
+    ("place", &["topology"], &["--place", "--ranks-per-node", "2", "-o", "run/placement", "--json"]),
+    ("place text", &["topology"], &["--place", "--ranks-per-node", "2", "-o", "run/placement"]),
+    ("logical", &["logical"], &["--json"]),
+    ("logical text", &["logical"], &[]),
+    ("logical 0", &["logical"], &["--rank", "0"]),
+    ("logical 0 json", &["logical"], &["--rank", "0", "--json"]),
+    ("logical check", &["logical"], &["--check", "--json"]),
+    ("logical check text", &["logical"], &["--check"]),
+    ("timesteps", &["timesteps"], &["--json"]),
+    ("timesteps text", &["timesteps"], &[]),
+    ("check", &["check"], &["--json"]),
+    ("whatif", &["whatif"], &["--network", "ideal", "--json"]),
+    ("summary of a part", &["query"], &["summary", "--ranks", "0"]),
+    ("no such rank", &["decode"], &["--rank", "999999"]),
+    ("no such ranks", &["query"], &["summary", "--ranks", "999999"]),
+    ("no such time", &["export"], &["--to", "csv", "--from", "999999s"]),
+    ("record", &["record"], &["--to", "run/record.json"]),
 ];
 
 /// Output of one command: status, streams, and the files of the run directory afterwards.
