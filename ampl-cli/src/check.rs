@@ -9,8 +9,9 @@ use ampl_report::check as text;
 use ampl_report::layout::width;
 use serde::Serialize;
 
+use crate::output;
 use crate::rundir::{self, RunArg};
-use crate::{environment, output};
+use ampl_launch::environment;
 
 /// Some fault was found.
 const FAULTS: u8 = 5;

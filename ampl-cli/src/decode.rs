@@ -5,28 +5,28 @@ mod line;
 mod region;
 mod wanted;
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use ampl_analysis::unstored::why;
 use ampl_core::mpi::constants::AbiFamily;
+use ampl_reader::call_selection::CallSelection;
 use ampl_reader::{Call, Edge, Event, RegionEvent, Run, Symbols, constants};
+use ampl_report::decode::{self as text, Place, Share, shares};
 use ampl_report::human::plural;
+use ampl_report::selection::lacking;
 use ampl_report::unstored;
 use ampl_trace::error::ReadError;
 use ampl_trace::gaps::Gap;
-use ampl_trace::model::WindowSummary;
 use ampl_trace::{Damage, RankTrace};
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND};
 use crate::output::{self, Stdout};
 use crate::rundir::{self, RunArg};
-use crate::selection;
 use gap::JsonGap;
-use line::{JsonCall, Place};
+use line::JsonCall;
 use region::JsonRegion;
-use wanted::Wanted;
+use wanted::wanted;
 
 /// Print calls in program order, with the times of those in kept windows.
 #[derive(clap::Args, Debug)]
@@ -79,7 +79,7 @@ pub struct Args {
 /// Errors of [`RunArg::open`]; a [`Failure`] of status 2 for options that make no sense, of status 4 when there is no
 /// such rank, of status 3 when a call cannot be read.
 pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
-    let wanted = Wanted::of(args)?;
+    let wanted = wanted(args)?;
     let run = args.run.open()?;
     let place = args.run.run.display();
     let mut said = Said::default();
@@ -192,7 +192,7 @@ impl Said {
 }
 
 /// The ranks that are asked for, ascending.
-fn ranks(args: &Args, run: &Run, wanted: &Wanted) -> anyhow::Result<Vec<u32>> {
+fn ranks(args: &Args, run: &Run, wanted: &CallSelection) -> anyhow::Result<Vec<u32>> {
     let status = if run.damage().is_empty() { NOT_FOUND } else { DAMAGED };
     let place = args.run.run.display();
     let present = run.ranks();
@@ -210,7 +210,7 @@ fn ranks(args: &Args, run: &Run, wanted: &Wanted) -> anyhow::Result<Vec<u32>> {
     }
     let selection = &wanted.selection;
     if let Some(absent) = selection.lacks(run.info().ranks, present.iter().copied()) {
-        let (what, fix) = selection::lacking(&absent, run.info().ranks);
+        let (what, fix) = lacking(&absent, run.info().ranks);
         let place = format!("{place}, --ranks {}", args.ranks.as_deref().unwrap_or_default());
         return Err(Failure::message(status, what, place, fix));
     }
@@ -219,30 +219,6 @@ fn ranks(args: &Args, run: &Run, wanted: &Wanted) -> anyhow::Result<Vec<u32>> {
 
 fn from_zero(ranks: u32) -> String {
     format!("name one from 0 to {}", ranks.saturating_sub(1))
-}
-
-/// Reason why a window is stored, where it was not drawn.
-#[derive(Clone, Copy, Debug, Default)]
-struct Share {
-    /// True where the window would have been kept; given where everything is stored to check that
-    /// (`output.verify`).
-    kept: Option<bool>,
-    /// True where the window was not drawn itself, but a partner's was.
-    partner: bool,
-    /// Probability that it or a partner's window was drawn, where that is not the probability of its own draw.
-    inclusion: Option<f64>,
-}
-
-/// Windows of `rank` that partners may keep; all of them where everything is stored to `verify`.
-fn shares(rank: &RankTrace, verify: bool) -> BTreeMap<u64, Share> {
-    let told = |window: &WindowSummary| verify || window.partner || window.inclusion.is_some();
-    let share = |window: &WindowSummary| Share {
-        kept: verify.then(|| window.is_sampled()),
-        partner: window.partner,
-        inclusion: window.inclusion,
-    };
-    let shared = rank.windows.iter().filter(|window| told(window));
-    shared.map(|window| (window.window, share(&window))).collect()
 }
 
 /// The form of the lines.
@@ -267,7 +243,7 @@ impl Lines {
         if self.several {
             write!(out, "{number:>6} ")?;
         }
-        writeln!(out, "{}", gap::text(gap))
+        writeln!(out, "{}", text::gap::text(gap))
     }
 
     fn print_region(
@@ -287,7 +263,7 @@ impl Lines {
         if self.several {
             write!(out, "{number:>6} ")?;
         }
-        writeln!(out, "{}", region::text(&name, edge, event))
+        writeln!(out, "{}", text::region::text(&name, edge, event))
     }
 
     fn print(&mut self, out: &mut Stdout, rank: &RankTrace, mut call: Call, share: Share) -> io::Result<()> {
@@ -306,6 +282,6 @@ impl Lines {
         if self.several {
             write!(out, "{number:>6} ")?;
         }
-        writeln!(out, "{}", line::text(&call, place, share, self.family))
+        writeln!(out, "{}", text::text(&call, place, share, self.family))
     }
 }

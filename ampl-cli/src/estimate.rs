@@ -3,8 +3,6 @@
 use std::process::ExitCode;
 
 use ampl_analysis::estimate::{Row, Scope, rows};
-use ampl_core::config::RankSummaries;
-use ampl_core::plan::Plan;
 use ampl_report::estimate as report;
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND};
@@ -54,19 +52,6 @@ pub struct Args {
     metric: Option<String>,
 }
 
-/// Limit on estimates because `output.rank_summaries` kept summaries out of the trace; `None` where all are there.
-fn limits(plan: &Plan) -> Option<&'static str> {
-    match plan.config.output.rank_summaries {
-        RankSummaries::All => None,
-        RankSummaries::Sample => {
-            Some("output.rank_summaries = \"sample\": means are the sample's, none is a census")
-        }
-        RankSummaries::Off => {
-            Some("output.rank_summaries = \"off\": no rank's windows are there to estimate from")
-        }
-    }
-}
-
 /// Prints the estimates of a run.
 ///
 /// # Errors
@@ -79,7 +64,7 @@ pub fn estimate(args: &Args) -> anyhow::Result<ExitCode> {
         let fix = "keep run.toml beside the journals of a run that was not merged";
         return Err(Failure::message(DAMAGED, "the run's configuration cannot be read", place, fix));
     };
-    if let Some(limits) = limits(&plan) {
+    if let Some(limits) = report::limits(&plan) {
         tell!("ampl: {limits} ({place}): set it to \"all\" for the next run");
     }
     let all = rows(&trace, &plan);

@@ -1,13 +1,14 @@
 //! `ampl export`: the records of a run as tables for other tools.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ampl_export::call_rows::Written;
 use ampl_export::{Format, Selection};
+use ampl_reader::directory::runs_in;
 use ampl_report::human::plural;
+use ampl_report::selection::{lacking, missed};
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND, OTHER, USAGE};
 use crate::rundir::{self, RunArg};
@@ -16,8 +17,6 @@ use crate::selection;
 mod actions;
 mod otf2;
 mod tables;
-#[cfg(test)]
-mod tests;
 mod timeline;
 
 /// Form in which a run is taken away.
@@ -137,18 +136,6 @@ pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(worst)
 }
 
-/// The runs in a directory that is none itself, by name.
-fn runs_in(directory: &Path) -> BTreeMap<String, PathBuf> {
-    let is_run = |path: &Path| path.join(rundir::TRACE).is_file() || path.join("run.toml").is_file();
-    if is_run(directory) {
-        return BTreeMap::new();
-    }
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
-    // A slash or an equals sign would end the partition's name; a file's name has no slash.
-    let name = |path: &Path| Some(path.file_name()?.to_string_lossy().replace('=', "_"));
-    entries.filter(|path| is_run(path)).filter_map(|path| Some((name(&path)?, path))).collect()
-}
-
 /// Writes what is asked for of one run.
 fn one(
     args: &Args,
@@ -160,7 +147,7 @@ fn one(
     let trace = run.read()?;
     let present = trace.ranks.iter().map(|rank| rank.process.rank);
     if let Some(absent) = selection.lacks(trace.run.ranks, present) {
-        let (what, fix) = selection::lacking(&absent, trace.run.ranks);
+        let (what, fix) = lacking(&absent, trace.run.ranks);
         let status = if trace.damage.is_empty() { NOT_FOUND } else { DAMAGED };
         let place = format!("{}, --ranks {}", run.run.display(), args.ranks.as_deref().unwrap_or_default());
         return Err(Failure::message(status, what, place, fix));
@@ -172,7 +159,7 @@ fn one(
     };
     let taken = trace.ranks.iter().filter(|rank| selection.takes_rank(rank.process.rank));
     if let Some(end_ns) = selection.misses(taken.flat_map(|rank| &rank.windows)) {
-        let (what, fix) = selection::missed(end_ns);
+        let (what, fix) = missed(end_ns);
         return Err(Failure::message(NOT_FOUND, what, run.run.display(), fix));
     }
     match target {

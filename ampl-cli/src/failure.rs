@@ -3,7 +3,8 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use crate::{launcher, once};
+use ampl_launch::failure::{self, Kind};
+use ampl_launch::{launcher, once};
 
 /// Wrong usage or configuration.
 pub const USAGE: u8 = 2;
@@ -34,8 +35,9 @@ impl Failure {
     }
 
     /// True where `error` is a failure with that status.
+    #[cfg(test)]
     pub fn has(error: &anyhow::Error, status: u8) -> bool {
-        error.downcast_ref::<Self>().is_some_and(|failure| failure.status == status)
+        known(error).is_some_and(|(known, _)| known == status)
     }
 
     /// Lines that are already in the form of messages.
@@ -52,15 +54,27 @@ impl Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// Exit status and message of an error whose message is complete.
+fn known(error: &anyhow::Error) -> Option<(u8, String)> {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return Some((failure.status, failure.message.clone()));
+    }
+    let failure = error.downcast_ref::<failure::Failure>()?;
+    let status = match failure.kind() {
+        Kind::Usage => USAGE,
+        Kind::Damaged => DAMAGED,
+        Kind::NotFound => NOT_FOUND,
+        Kind::Other => OTHER,
+    };
+    Some((status, failure.to_string()))
+}
+
 /// Reports a failure that every rank of the job may have: the message is printed once, and the job ends.
 ///
 /// # Errors
 /// Never; the type is that of a command's outcome.
 pub fn once(error: &anyhow::Error) -> anyhow::Result<ExitCode> {
-    let (status, message) = match error.downcast_ref::<Failure>() {
-        Some(failure) => (failure.status, failure.message.clone()),
-        None => (OTHER, format!("{error:#}")),
-    };
+    let (status, message) = known(error).unwrap_or_else(|| (OTHER, format!("{error:#}")));
     if once::is_first(&message) {
         report(error);
         launcher::end_job(status);
@@ -72,10 +86,10 @@ pub fn once(error: &anyhow::Error) -> anyhow::Result<ExitCode> {
 
 /// Prints `error` to stderr and returns its exit status.
 pub fn report(error: &anyhow::Error) -> ExitCode {
-    match error.downcast_ref::<Failure>() {
-        Some(failure) => {
-            tell!("{failure}");
-            ExitCode::from(failure.status)
+    match known(error) {
+        Some((status, message)) => {
+            tell!("{message}");
+            ExitCode::from(status)
         }
         None => {
             tell!("ampl: {error:#} (unexpected): please report it");

@@ -30,7 +30,8 @@ use serde::{Serialize, Serializer};
 use crate::query::sites;
 use crate::rundir::{self, RunArg};
 use crate::verdict::{self, Found};
-use crate::{communicators, environment, gaps, output, summary};
+use crate::{communicators, gaps, output, summary};
+use ampl_launch::environment;
 
 /// Show what a run recorded: the summary, or counts and sizes as JSON.
 #[derive(clap::Args, Debug)]

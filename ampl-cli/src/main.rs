@@ -1,26 +1,16 @@
 //! The command line of ampl. Finds `libampl.so` by path; links no MPI.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
-/// A line for people, on stderr; write errors are ignored.
-macro_rules! tell {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        // One write: ranks share the place, and their lines must not run into each other.
-        _ = std::io::stderr().write_all((format!($($text)*) + "\n").as_bytes());
-    }};
-}
+#[macro_use(tell)]
+extern crate ampl_launch;
 
-mod archive;
 mod check;
 mod communicators;
-mod counting;
 mod decisions;
 mod decode;
 mod diff;
 mod doctor;
 mod efficiency;
-mod elf;
-mod environment;
 mod estimate;
 mod exec;
 mod export;
@@ -28,22 +18,14 @@ mod failure;
 mod fraction;
 mod gaps;
 mod help;
+mod hint;
 mod history;
 mod info;
-#[allow(unsafe_code)]
-mod inherited;
-mod job;
-mod job_text;
-mod launcher;
-mod leftovers;
-mod library;
+mod job_args;
 mod logical;
-mod marker_site;
-mod once;
 mod output;
 mod plan;
 mod population;
-mod prefix;
 mod progress;
 mod query;
 mod record;
@@ -52,15 +34,12 @@ mod report;
 mod run;
 mod rundir;
 mod scaling;
-mod script;
 mod selection;
 mod simulate;
-mod site_file;
 mod skeleton;
 mod strata;
 mod summary;
 mod timesteps;
-mod tool_hooks;
 mod top;
 mod topology;
 mod verdict;
@@ -164,7 +143,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         return ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 });
     }
     let words: Vec<_> = std::env::args_os().skip(1).collect();
-    if let Some(hint) = launcher::hint::misplaced(error, &words) {
+    if let Some(hint) = hint::misplaced(error, &words) {
         return failure::report(&hint);
     }
     let text = error.render().to_string();

@@ -1,12 +1,8 @@
 //! Writing results to stdout.
 
-use std::fs::Permissions;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 
 use serde::Serialize;
-use tempfile::{Builder, NamedTempFile};
 
 use crate::failure::{Failure, OTHER};
 
@@ -30,16 +26,6 @@ pub fn print(write: impl FnOnce(&mut Stdout) -> io::Result<()>) -> anyhow::Resul
             Failure::message(OTHER, format!("cannot write: {error}"), "standard output", fix)
         }),
     }
-}
-
-/// A file beside `file`, to be put in its place when it is whole; as other files, where the user's mask allows it.
-///
-/// # Errors
-/// Where it cannot be made.
-pub fn part_beside(file: &Path) -> io::Result<NamedTempFile> {
-    let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());
-    let open = Permissions::from_mode(0o666);
-    Builder::new().permissions(open).tempfile_in(directory.unwrap_or(Path::new(".")))
 }
 
 /// Prints `value` as one JSON document.

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ampl_core::config::Config;
+use ampl_export::archive;
+use ampl_launch::environment;
 
-use crate::archive;
 use crate::failure::{Failure, OTHER, USAGE};
 use crate::rundir::RunArg;
 
@@ -43,7 +44,7 @@ pub fn record(args: &Args) -> anyhow::Result<ExitCode> {
             let name = directory.and_then(|directory| directory.file_name());
             name.unwrap_or_default().to_string_lossy().into_owned()
         });
-        match archive::write(&trace, run, &template, &job) {
+        match archive::write(&trace, run, &template, &environment::user(), &job) {
             Ok(path) => tell!("ampl: record {}", path.display()),
             Err((path, why)) => {
                 let what = format!("the record cannot be written: {why}");

@@ -9,7 +9,7 @@ pub use ampl_reader::directory::TRACE;
 use ampl_reader::{OpenError, Run};
 use ampl_trace::{Damage, Trace};
 
-use crate::failure::{DAMAGED, Failure, NOT_FOUND, OTHER};
+use crate::failure::{DAMAGED, Failure, NOT_FOUND};
 
 /// The run, as every reading command takes it.
 #[derive(clap::Args, Debug)]
@@ -41,29 +41,7 @@ impl RunArg {
 
 /// The message and the status of a run that cannot be opened.
 pub fn failure(error: OpenError) -> anyhow::Error {
-    let status = match &error {
-        OpenError::Denied { .. } => OTHER,
-        error if error.is_absent() => NOT_FOUND,
-        _ => DAMAGED,
-    };
-    let fix = match &error {
-        OpenError::Absent { .. } => format!("name a run directory or its {TRACE}"),
-        OpenError::Empty { .. } => {
-            format!("name a directory that ampl made, its {TRACE}, or a directory of journals")
-        }
-        OpenError::JournalsOff { .. } => {
-            "only a job that reaches MPI_Finalize leaves a trace then: set output.journal = \"node\"".into()
-        }
-        OpenError::JournalsGone { .. } => {
-            "journals of a node's own memory can only be read on that node, until it is cleaned".into()
-        }
-        OpenError::Denied { .. } => {
-            "read it as the user who ran the job, who alone may read its journals, or ask that user for access".into()
-        }
-        OpenError::BadJournals { .. } => "journals are read by the version of ampl that wrote them".into(),
-        _ => "check that it was written by this version of ampl and copied whole".into(),
-    };
-    Failure::message(status, &error, error.path().display(), fix)
+    ampl_launch::failure::Failure::from(error).into()
 }
 
 /// The job's plan, from the configuration in the trace; `None` where that cannot be read.

@@ -6,14 +6,13 @@ use std::time::Instant;
 
 use ampl_analysis::what_if::{drive, entries};
 use ampl_client::simulate::Job;
-use ampl_core::config::{Config, Event};
 use ampl_core::plan::Plan;
 use ampl_export::population::{Extent, Population, Windows};
+use ampl_launch::job::{self, Request};
 use ampl_report::human::{bytes, count, digits, of_event, plural};
 use ampl_report::simulate as report;
 
 use crate::failure::{Failure, USAGE};
-use crate::job::{self, JobArgs};
 use crate::output;
 use crate::population;
 use crate::progress::Progress;
@@ -55,9 +54,8 @@ pub struct Args {
 /// for what is wrong with the population, of status 4 where there is none.
 pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
-    let job_args =
-        JobArgs { config: args.config.clone(), output: None, set: args.set.clone(), hooks: Vec::new() };
-    let loaded = job::Job::load(&job_args, true, job::Site::Ignored)?;
+    let request = Request { config: args.config.clone(), output: None, settings: args.set.clone() };
+    let loaded = job::Job::load(&request, true, job::Site::Ignored)?;
     let source = Population::open(&args.population).map_err(population::failure)?;
     let failure = |fault| population::fault(&source, &fault);
     let mut reading = match source.row_count() {
@@ -73,13 +71,14 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(Failure::message(USAGE, what, format!("--ranks {ranks}"), "name all of them"));
     }
     loaded.notice_clipping(ranks);
-    let config = measurable(loaded.config.clone(), &extent);
+    let config = extent.measurable(loaded.config.clone());
     let plan = Plan::new(config, ranks).map_err(|error| {
         let place = loaded.place_of(&error);
         Failure::message(USAGE, error, place, "correct it, or give --ranks")
     })?;
     let job = Job::new(plan);
-    let guides = guides(&job, &extent).map_err(|missing| {
+    let guides = extent.guides(&job).map_err(|(name, event)| {
+        let missing = of_event(&name, &event);
         let what = format!("the population has no rows of the guide {missing}, but of: {}", extent.list());
         Failure::message(USAGE, what, source.path().display(), "name guides that it has in the job file")
     })?;
@@ -101,8 +100,9 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
             source.path().display()
         );
     }
-    if let Some(said) = lacking(&job, &windows) {
-        tell!("ampl: {said} ({}): {INSTEAD}", source.path().display());
+    if let Some((guide, missing, all)) = windows.lacking(&job) {
+        let (missing, all, place) = (count(missing), count(all), source.path().display());
+        tell!("ampl: {missing} of {all} rank-windows have no row of {guide} ({place}): {INSTEAD}");
     }
     let entries = entries(&job, &runs);
     if args.json {
@@ -129,47 +129,10 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `config` without the optional metrics that the population does not have, as on a machine that cannot
-/// measure them.
-fn measurable(mut config: Config, extent: &Extent) -> Config {
-    config
-        .metrics
-        .retain(|metric| !metric.optional || extent.find(&metric.name(), &metric.event.name()).is_some());
-    config
-}
-
 /// Remedy for rows that are missing.
 const INSTEAD: &str = "they count as of no observation; if they are missing because they were not in a sample, \
                        coverage over it is not coverage over the population: export a run with summaries = \"census\" \
                        and output.rank_summaries = \"all\"";
-
-/// Message on rows that every rank should have and the population lacks: those of guides of whole windows, with one
-/// observation per rank and window.
-fn lacking(job: &Job, windows: &Windows) -> Option<String> {
-    let whole =
-        job.guides.iter().enumerate().filter(|&(_, &guide)| job.plan.metrics[guide].event == Event::Window);
-    let (place, &guide) = whole.max_by_key(|&(place, _)| windows.missing(place).0)?;
-    let (missing, all) = windows.missing(place);
-    let what = || {
-        format!(
-            "{} of {} rank-windows have no row of {}",
-            count(missing),
-            count(all),
-            job.plan.metrics[guide].name()
-        )
-    };
-    (missing > 0).then(what)
-}
-
-/// Every guide as the population numbers it; the name of one that it does not have.
-fn guides(job: &Job, extent: &Extent) -> Result<Vec<(u16, u16)>, String> {
-    let number = |&guide: &usize| {
-        let metric = &job.plan.metrics[guide];
-        let (name, event) = (metric.name(), metric.event.name());
-        extent.find(&name, &event).ok_or_else(|| of_event(&name, &event))
-    };
-    job.guides.iter().map(number).collect()
-}
 
 /// Peak memory of this process, bytes; none where Linux does not report it.
 fn peak_memory() -> Option<f64> {

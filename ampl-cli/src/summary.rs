@@ -7,7 +7,8 @@ use ampl_report::layout::width;
 use ampl_report::summary::{self, Source};
 use ampl_trace::Trace;
 
-use crate::{environment, failure, rundir};
+use crate::{failure, rundir};
+use ampl_launch::environment;
 
 /// The summary of `trace`, which was read from `run`.
 pub fn text(trace: &Trace, run: &Path) -> String {

@@ -10,8 +10,9 @@ use ampl_report::layout::width;
 use serde::Serialize;
 
 use crate::failure::{Failure, NOT_FOUND};
+use crate::output;
 use crate::rundir::{self, RunArg};
-use crate::{environment, output};
+use ampl_launch::environment;
 
 /// Evaluate a run on a network that costs nothing: serialisation, transfer, critical path.
 #[derive(clap::Args, Debug)]

@@ -31,6 +31,7 @@ pub mod plan;
 pub mod process_stat;
 pub mod program;
 pub mod refusal;
+pub mod since;
 pub mod stats;
 pub mod units;
 pub mod value;

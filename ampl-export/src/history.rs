@@ -1,12 +1,15 @@
 //! Runs of an archive as Parquet, in partitions by month that DuckDB, Dask and Spark know by their names.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
 use ampl_analysis::history::Row;
 use ampl_core::naming::utc;
 
 use crate::columns::{Cell, Column, RowWriter, Type};
+use crate::place::Place;
 
 const COLUMNS: [Column; 18] = [
     Column::every("record", Type::Text),
@@ -39,6 +42,21 @@ pub fn partitions(rows: &[Row]) -> BTreeMap<String, Vec<&Row>> {
         months.entry(name).or_default().push(row);
     }
     months
+}
+
+/// Writes a directory for each month into `target`, all or none.
+///
+/// # Errors
+/// Failures to write.
+pub fn write_months(rows: &[Row], target: &Path) -> io::Result<()> {
+    let months = partitions(rows);
+    let place = Place::new(target, months.keys().cloned().collect())?;
+    for (month, rows) in &months {
+        fs::create_dir_all(place.path(month))?;
+        let file = File::create(place.path(month).join("part-0.parquet"))?;
+        write(rows, BufWriter::new(file))?;
+    }
+    place.finish()
 }
 
 /// Writes the rows of a partition.

@@ -17,10 +17,12 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod archive;
 pub mod call_rows;
 pub mod calls;
 mod columns;
 pub mod counts;
+pub mod edges;
 pub mod estimates;
 pub mod goal;
 pub mod history;
@@ -29,10 +31,12 @@ pub mod messages;
 pub mod perfetto;
 pub mod place;
 pub mod population;
+pub mod rank_files;
 pub mod simgrid;
 pub mod skeleton;
 pub mod stretch;
 pub mod summaries;
+pub mod time_index;
 
 pub use ampl_reader::selection::Selection;
 
@@ -56,6 +60,63 @@ impl Format {
         match self {
             Self::Csv => "csv",
             Self::Parquet => "parquet",
+        }
+    }
+}
+
+/// A table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// Stored calls.
+    Calls,
+    /// Communicators.
+    Communicators,
+    /// Estimates.
+    Estimates,
+    /// Calls by function.
+    Functions,
+    /// Messages.
+    Messages,
+    /// Call sites.
+    Sites,
+    /// Strata.
+    Strata,
+    /// Windows of ranks.
+    Summaries,
+}
+
+impl Table {
+    /// Tables in the order of their names.
+    pub const ALL: [Self; 8] = [
+        Self::Calls,
+        Self::Communicators,
+        Self::Estimates,
+        Self::Functions,
+        Self::Messages,
+        Self::Sites,
+        Self::Strata,
+        Self::Summaries,
+    ];
+
+    /// Tables that are written in a format.
+    pub fn of(format: Format) -> &'static [Self] {
+        match format {
+            Format::Csv => &[Self::Summaries],
+            Format::Parquet => &Self::ALL,
+        }
+    }
+
+    /// Its name, which is also that of its file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Calls => "calls",
+            Self::Communicators => "communicators",
+            Self::Estimates => "estimates",
+            Self::Functions => "functions",
+            Self::Messages => "messages",
+            Self::Sites => "sites",
+            Self::Strata => "strata",
+            Self::Summaries => "summaries",
         }
     }
 }

@@ -1,8 +1,11 @@
-//! A directory that has all of its files or none.
+//! Files and directories that appear when they are whole.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+
+use tempfile::{Builder, NamedTempFile};
 
 /// Files of a directory, written elsewhere until all are whole; removed if dropped before.
 #[derive(Debug)]
@@ -54,6 +57,16 @@ impl Drop for Place {
         // Empty after the renaming.
         let _ = fs::remove_dir_all(&self.part);
     }
+}
+
+/// A file beside `file`, to be put in its place when it is whole; as other files, where the user's mask allows it.
+///
+/// # Errors
+/// Where it cannot be made.
+pub fn part_beside(file: &Path) -> io::Result<NamedTempFile> {
+    let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());
+    let open = Permissions::from_mode(0o666);
+    Builder::new().permissions(open).tempfile_in(directory.unwrap_or(Path::new(".")))
 }
 
 #[cfg(test)]

@@ -1,17 +1,43 @@
 //! Time-independent traces for SimGrid's replay: a file of actions for each rank, and a platform that costs nothing.
 
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
-use ampl_analysis::actions::{Action, Function, Together};
+use ampl_analysis::actions::{Action, Actions, Function, Together};
+
+use crate::place::Place;
 
 /// Number of SimGrid's datatype of one byte.
 const BYTE: u32 = 6;
+
+/// Writes the files of all ranks, their list, hosts and a platform into the directory `target`, whole or not at all.
+///
+/// # Errors
+/// Failures to write.
+pub fn write(actions: &Actions, target: &Path) -> io::Result<()> {
+    let place = Place::new(target, Vec::new())?;
+    let ranks = actions.ranks.len() as u32;
+    let mut list = String::new();
+    for (number, own) in (0..).zip(&actions.ranks) {
+        let name = format!("rank-{number}.txt");
+        let mut out = BufWriter::new(File::create(place.path(&name))?);
+        rank(number, own, &mut out)?;
+        out.flush()?;
+        list += &format!("{name}\n");
+    }
+    let hosts: String = (0..ranks).map(|rank| format!("rank-{rank}\n")).collect();
+    for (name, text) in [("ranks", list), ("hosts", hosts), ("platform.xml", platform(ranks))] {
+        fs::write(place.path(name), text)?;
+    }
+    place.finish()
+}
 
 /// Writes the actions of a rank. Computing is in floating-point operations, one for each nanosecond.
 ///
 /// # Errors
 /// Failures to write.
-pub fn rank(rank: u32, actions: &[Action], out: &mut impl Write) -> io::Result<()> {
+fn rank(rank: u32, actions: &[Action], out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{rank} init")?;
     let mut skip = false;
     for (at, action) in actions.iter().enumerate() {
@@ -57,7 +83,7 @@ fn line(together: Together) -> String {
 }
 
 /// A cluster of so many hosts, each of one operation a nanosecond, on a network without latency.
-pub fn platform(ranks: u32) -> String {
+fn platform(ranks: u32) -> String {
     let last = ranks.saturating_sub(1);
     format!(
         "<?xml version='1.0'?>

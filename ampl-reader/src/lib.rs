@@ -23,6 +23,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+pub mod call_selection;
 pub mod constants;
 pub mod directory;
 pub mod error;
@@ -37,7 +38,7 @@ pub mod time_index;
 
 pub use ampl_trace::communicators::{Communicator, Communicators};
 pub use ampl_trace::decode::{Call, Calls, Event, Events, Timed};
-pub use ampl_trace::gaps::{Gap, Reason};
+pub use ampl_trace::gaps::{Gap, Part as GapPart, Reason};
 pub use ampl_trace::regions::{Edge, Moment, Region, RegionEvent};
 /// The recorded data, as values.
 pub use ampl_trace::{Damage, RankTrace, RunInfo, Trace, cells, model, structure, totals};

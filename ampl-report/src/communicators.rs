@@ -43,3 +43,27 @@ pub fn text(comms: &Communicators, width: usize) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::WIDTH;
+    use ampl_reader::structure::JobStructure;
+    use ampl_testkit::splits::trace;
+
+    #[test]
+    fn text_tells_the_first_of_them() {
+        assert_eq!(text(&Communicators::of(&trace(4, 0)), WIDTH), "");
+        let text = super::text(&Communicators::of(&trace(4, 3)), WIDTH);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "6 communicators that the program made");
+        assert_eq!(lines[2], "  comm:1              MPI_Comm_split of world, 2 ranks: 2,0");
+        assert_eq!(lines[6], "  2 more: ampl info --json lists them all");
+        // Whose other callers did not come.
+        let mut cut = trace(4, 1);
+        cut.structure = JobStructure::of(cut.structure.rank(0).unwrap());
+        let lines = super::text(&Communicators::of(&cut), WIDTH);
+        assert!(lines.contains("1 communicator that the program made; of 1 it is not known"), "{lines}");
+        assert!(lines.contains("  comm:0.1            MPI_Comm_split of world"), "{lines}");
+    }
+}

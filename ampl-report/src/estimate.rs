@@ -4,9 +4,24 @@ use std::io::{self, Write};
 
 use ampl_analysis::coverage::{Coverage, Extent};
 use ampl_analysis::estimate::{Row, Scope};
+use ampl_core::config::RankSummaries;
+use ampl_core::plan::Plan;
 use ampl_core::stats::Basis;
 
 use crate::human::{Unit, digits, of_event, percent, plural};
+
+/// Limit on estimates because `output.rank_summaries` kept summaries out of the trace; `None` where all are there.
+pub fn limits(plan: &Plan) -> Option<&'static str> {
+    match plan.config.output.rank_summaries {
+        RankSummaries::All => None,
+        RankSummaries::Sample => {
+            Some("output.rank_summaries = \"sample\": means are the sample's, none is a census")
+        }
+        RankSummaries::Off => {
+            Some("output.rank_summaries = \"off\": no rank's windows are there to estimate from")
+        }
+    }
+}
 
 /// Writes `rows`; `more` adds a hint at other scopes.
 ///

@@ -1,8 +1,10 @@
 //! A list of runs for people.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use ampl_analysis::history::{Change, FEWEST, Row, SIGNIFICANCE};
+use ampl_analysis::record::Fact;
 use ampl_core::naming::utc;
 
 use crate::human::{count, cut, duration, percent, plural};
@@ -20,6 +22,23 @@ pub struct Mark {
 
 /// Differences that are named.
 const NAMED: usize = 6;
+
+/// Facts of two runs that differ, a sentence each.
+pub fn differences(before: Vec<Fact>, after: Vec<Fact>) -> Vec<String> {
+    let by_key = |facts: Vec<Fact>| -> BTreeMap<(String, String), String> {
+        facts.into_iter().map(|Fact { kind, name, value }| ((kind, name), value)).collect()
+    };
+    let (before, after) = (by_key(before), by_key(after));
+    let keys: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    let difference = |key: &(String, String)| {
+        let (old, new) = (before.get(key), after.get(key));
+        let text = |value: Option<&String>| value.map_or("none", String::as_str).to_owned();
+        let (kind, name) = (key.0.replace('_', " "), &key.1);
+        let gap = if name.is_empty() { "" } else { " " };
+        (old != new).then(|| format!("{kind}{gap}{name}: {}, before {}", text(new), text(old)))
+    };
+    keys.into_iter().filter_map(difference).collect()
+}
 
 /// Writes `rows`, a line each, with the `marks` above their rows.
 ///

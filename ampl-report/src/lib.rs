@@ -17,6 +17,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod actions;
 pub mod callgraph;
 pub mod calls;
 pub mod check;
@@ -24,6 +25,7 @@ pub mod communicators;
 pub mod comparison;
 pub mod coverage;
 pub mod decisions;
+pub mod decode;
 pub mod efficiency;
 pub mod estimate;
 pub mod gaps;
@@ -32,17 +34,21 @@ pub mod human;
 pub mod ideal_network;
 pub mod layout;
 pub mod live;
+pub mod logical;
+pub mod opening;
 pub mod phases;
 pub mod plan;
 pub mod processors;
 pub mod programs;
 pub mod query;
 pub mod scaling;
+pub mod selection;
 pub mod simulate;
 pub mod strata;
 mod strata_comparison;
 pub mod strata_file;
 pub mod summary;
+pub mod timesteps;
 pub mod topology;
 pub mod unstored;
 pub mod verdict;

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use ampl_analysis::strata::guides::MissingGuide;
 use ampl_analysis::strata::{Found, Stratification};
 use ampl_core::cluster::LEAST_GAIN;
 
@@ -99,4 +100,17 @@ fn headline(division: &Stratification, found: &Found) -> String {
     format!(
         "one class: stratifying would not pay ({k} strata take {size} ranks of a window instead of {one}: {saved})"
     )
+}
+
+/// Fault of a run whose guides cannot tell ranks apart, and its remedy.
+pub fn missing_guide(missing: &MissingGuide) -> (String, &'static str) {
+    match missing {
+        MissingGuide::None(have) => (
+            format!("it has none of the guides, but: {}", have.join(", ")),
+            "name a metric that it has with --metric",
+        ),
+        MissingGuide::Unknown(name, have) => {
+            (format!("it has no metric {name}, but: {}", have.join(", ")), "name one of these with --metric")
+        }
+    }
 }

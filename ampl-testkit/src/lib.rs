@@ -17,6 +17,8 @@ pub mod medoids;
 pub mod population;
 #[cfg(feature = "runs")]
 pub mod runs;
+#[cfg(feature = "runs")]
+pub mod splits;
 #[cfg(feature = "symbols")]
 pub mod symbols;
 #[cfg(feature = "runs")]

@@ -1,8 +1,8 @@
 //! Calls as the logical program has them: partners as ranks of the world, and of other arguments those that say what
 //! is sent.
 
-use ampl_core::mpi::{Direction, FUNCTION_COUNT, Function, Kind, ObjectKind};
-use ampl_trace::args::{self, IN_PLACE, is_input, is_opaque, is_predefined};
+use ampl_core::mpi::{Direction, FUNCTION_COUNT, Function, Kind, ObjectKind, PREDEFINED};
+use ampl_trace::args::{self, IN_PLACE, index_of_predefined, is_input, is_opaque, is_predefined};
 use ampl_trace::communicators::Communicators;
 use ampl_trace::decode::origins;
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED};
@@ -48,6 +48,35 @@ pub const BUFFER_IN_PLACE: i64 = 1;
 pub const NO_REQUEST: i64 = -1;
 /// Value of a request whose making was not recorded.
 pub const UNSEEN_REQUEST: i64 = -2;
+
+/// Way in which a call did not go as calls do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Oddity {
+    /// A poll that found nothing.
+    FoundNothing,
+    /// A call that has not returned.
+    Unfinished,
+    /// A call that returned an error.
+    Failed,
+    /// A call whose arguments are not recorded.
+    WithoutArguments,
+}
+
+/// Oddity of a call with those flags.
+pub fn oddity(flags: u8) -> Option<Oddity> {
+    match flags {
+        _ if flags & CALL_MISS != 0 => Some(Oddity::FoundNothing),
+        _ if flags & CALL_UNFINISHED != 0 => Some(Oddity::Unfinished),
+        _ if flags & CALL_ERROR != 0 => Some(Oddity::Failed),
+        _ if flags & CALL_NO_ARGS != 0 => Some(Oddity::WithoutArguments),
+        _ => None,
+    }
+}
+
+/// Name of the object of MPI's own that a word means.
+pub fn predefined(word: u64) -> Option<&'static str> {
+    Some(PREDEFINED.get(index_of_predefined(word)?)?.1)
+}
 
 /// An argument of one rank's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

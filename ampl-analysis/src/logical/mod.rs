@@ -29,7 +29,8 @@ use crate::messages::Scopes;
 use crate::topology::Found;
 
 pub use self::calls::{
-    Argument, BUFFER_IN_PLACE, Detail, Meaning, NO_REQUEST, OUTPUT, Plain, UNSEEN_REQUEST,
+    Argument, BUFFER_IN_PLACE, Detail, Meaning, NO_REQUEST, OUTPUT, Oddity, Plain, UNSEEN_REQUEST, oddity,
+    predefined,
 };
 pub use self::check::{Check, Losses, check};
 pub use self::formula::{Formula, Formulas, Guard};

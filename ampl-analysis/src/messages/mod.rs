@@ -4,6 +4,8 @@
 //! how long the ranks ran. Sends suffice. Receives complete them where the sender's own calls are not all known.
 
 pub(crate) mod facts;
+mod matrix;
+pub use matrix::{Entry, entries};
 mod neighbours;
 mod rank;
 mod scope;

@@ -9,9 +9,12 @@
 
 mod blocks;
 mod greedy;
+mod report;
 mod swaps;
 
 use crate::topology::{Found, WeightedEdge};
+
+pub use report::{Basis, LEAST_SAVING, Nodes, Report, Traffic, Unplaceable};
 
 /// Weight of a message beside that of its bytes: as many bytes as this share of the mean message.
 const MESSAGE_SHARE: f64 = 0.1;

@@ -2,6 +2,7 @@
 
 mod comparison;
 mod found;
+pub mod guides;
 
 use ampl_client::simulate::{Job, Window};
 use ampl_core::cluster::linfa_baselines::silhouette;

@@ -17,6 +17,7 @@ mod executions;
 mod find;
 mod flow_graph;
 mod job;
+mod loop_names;
 mod rank;
 mod repetition;
 mod sequence;
@@ -24,6 +25,7 @@ mod shapes;
 
 pub use call_paths::Around;
 pub use job::timesteps;
+pub use loop_names::Named;
 pub use shapes::Frame;
 
 /// The timestep loop of a run, or the reason why there is none.

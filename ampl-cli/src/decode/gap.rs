@@ -1,9 +1,9 @@
-//! A gap as a line: for people, or as JSON.
+//! A gap as a JSON line.
 
 use std::collections::BTreeMap;
 
 use ampl_core::mpi::Function;
-use ampl_report::human;
+use ampl_report::decode::gap::functions;
 use ampl_trace::gaps::Gap;
 use serde::Serialize;
 
@@ -38,15 +38,6 @@ struct SiteCalls {
     calls: u64,
 }
 
-/// Calls by function; `None` where it is not known of all of them.
-fn functions(gap: &Gap) -> Option<BTreeMap<&'static str, u64>> {
-    let mut functions = BTreeMap::new();
-    for part in &gap.parts {
-        *functions.entry(Function::name_of(part.function)).or_default() += part.calls;
-    }
-    (functions.values().sum::<u64>() == gap.calls).then_some(functions)
-}
-
 impl JsonGap {
     /// A line about `gap`; `site` names a call site by its index.
     pub fn of(rank: Option<u32>, gap: &Gap, mut site: impl FnMut(u32) -> Option<String>) -> Self {
@@ -69,25 +60,6 @@ impl JsonGap {
             thread: Some(gap.thread).filter(|&thread| thread != 0),
         }
     }
-}
-
-/// `    512  -     +1.250000000 s   2.03 s  1,234 calls not recorded (overhead): MPI_Recv 634, MPI_Send 600`
-pub fn text(gap: &Gap) -> String {
-    let start = gap.span_ns.map_or("-".into(), |(from, _)| super::line::moment(from));
-    let long = gap.span_ns.map(|(from, until)| until.saturating_sub(from).max(0) as f64);
-    let long = long.map_or("-".into(), human::duration);
-    let calls = human::plural(gap.calls, "call");
-    let mut line = format!("{:>7}  {:<5} {start:>15}  {long:>8}  {calls} not recorded", gap.seq, "-");
-    line += &format!(" ({})", gap.reason);
-    if let Some(functions) = functions(gap) {
-        let each = functions.iter().map(|(name, &calls)| format!("{name} {}", human::count(calls)));
-        line += ": ";
-        line += &each.collect::<Vec<_>>().join(", ");
-    }
-    if gap.thread != 0 {
-        line += &format!("  thread {}", gap.thread);
-    }
-    line
 }
 
 #[cfg(test)]
@@ -127,13 +99,5 @@ mod tests {
         assert!(unknown.starts_with("{\"rank\":9,\"seq\":12,\"gap\":{\"calls\":1013,\"functions\":null"));
         assert!(unknown.contains("\"from_ns\":null,\"until_ns\":null"));
         assert!(unknown.ends_with("],\"thread\":3}") || unknown.ends_with("},\"thread\":3}"), "{unknown}");
-    }
-
-    #[test]
-    fn text_shows_the_same() {
-        let line = text(&gap(true));
-        let end = "+1.250000000 s       2 s  1,012 calls not recorded (overhead): MPI_Recv 7, MPI_Send 1,005";
-        assert!(line.starts_with("     12  -") && line.ends_with(end), "{line}");
-        assert!(text(&gap(false)).ends_with("-  1,013 calls not recorded (overhead)  thread 3"));
     }
 }

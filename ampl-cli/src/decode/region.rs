@@ -1,4 +1,4 @@
-//! An entry or exit of a region as a line: for people, or as JSON.
+//! An entry or exit of a region as a JSON line.
 
 use ampl_reader::{Edge, RegionEvent};
 use serde::Serialize;
@@ -44,20 +44,6 @@ impl<'a> JsonRegion<'a> {
     }
 }
 
-/// `     17  w2     +0.104213881 s         -  enter TIMESTEP`
-pub fn text(name: &str, edge: Edge, event: &RegionEvent) -> String {
-    let window = event.timed.map_or("-".into(), |moment| format!("w{}", moment.window));
-    let at = event.timed.map_or("-".into(), |moment| super::line::moment(moment.at_ns));
-    let mut line = format!("{:>7}  {window:<5} {at:>15}  {:>8}  {} {name}", event.seq, "-", edge.name());
-    if event.unseen {
-        line += "  (some time before)";
-    }
-    if event.thread != 0 {
-        line += &format!("  thread {}", event.thread);
-    }
-    line
-}
-
 #[cfg(test)]
 mod tests {
     use ampl_reader::{Moment, Region};
@@ -83,14 +69,5 @@ mod tests {
             "{\"rank\":4,\"seq\":17,\"region\":\"STEP\",\"exit\":true,\"window\":null,\"at_ns\":null,\
              \"unseen\":true,\"thread\":1}"
         );
-    }
-
-    #[test]
-    fn text_shows_the_same() {
-        let timed = Some(Moment { window: 2, at_ns: 104_213_881 });
-        let line = text("STEP", Edge::Enter, &event(timed, false, 0));
-        assert_eq!(line, "     17  w2     +0.104213881 s         -  enter STEP");
-        let line = text("STEP", Edge::Exit, &event(None, true, 1));
-        assert!(line.ends_with("-  exit STEP  (some time before)  thread 1"), "{line}");
     }
 }

@@ -2,78 +2,20 @@
 
 use ampl_core::config::keys::nearest;
 use ampl_core::mpi::{FUNCTIONS, Function};
-use ampl_reader::RegionEvent;
-use ampl_reader::selection::Selection;
-use ampl_trace::decode::Call;
-use ampl_trace::gaps::{Gap, Part};
+use ampl_reader::call_selection::CallSelection;
 
 use super::Args;
 use crate::failure::{Failure, USAGE};
 use crate::selection;
 
-/// Ranks, a stretch of time, and functions.
-#[derive(Debug)]
-pub struct Wanted {
-    pub selection: Selection,
-    /// Ascending; all where there are none.
-    functions: Vec<u16>,
-}
-
-impl Wanted {
-    /// The calls that `args` ask for.
-    ///
-    /// # Errors
-    /// A [`Failure`] of status 2 for what cannot be read, and for a function that MPI does not have.
-    pub fn of(args: &Args) -> anyhow::Result<Self> {
-        let selection = selection::parse(args.from.as_deref(), args.until.as_deref(), args.ranks.as_deref())?;
-        let mut functions =
-            args.functions.iter().map(|name| function(name)).collect::<Result<Vec<_>, _>>()?;
-        functions.sort_unstable();
-        Ok(Self { selection, functions })
-    }
-
-    /// True where `call` is asked for.
-    pub fn takes(&self, call: &Call) -> bool {
-        self.takes_function(call)
-            && match call.timed {
-                Some(timed) => self.selection.takes_time(timed.start_ns, timed.duration_ns),
-                None => !self.selection.cuts_time(),
-            }
-    }
-
-    /// True where `call` might be asked for, but its time is not stored.
-    pub fn lacks_time(&self, call: &Call) -> bool {
-        self.takes_function(call) && self.selection.cuts_time() && call.timed.is_none()
-    }
-
-    /// True where `gap` may hold calls that are asked for.
-    pub fn takes_gap(&self, gap: &Gap) -> bool {
-        let has = |part: &Part| self.functions.binary_search(&part.function).is_ok();
-        let known = gap.parts.iter().map(|part| part.calls).sum::<u64>() == gap.calls;
-        let function = self.functions.is_empty() || !known || gap.parts.iter().any(has);
-        let time = gap.span_ns.is_none_or(|(from, until)| {
-            self.selection.takes_time(from, Some(until.saturating_sub(from).max(0) as u64))
-        });
-        function && time
-    }
-
-    /// True where `event` is asked for.
-    pub fn takes_region(&self, event: &RegionEvent) -> bool {
-        self.functions.is_empty()
-            && match event.timed {
-                Some(moment) => self.selection.takes_time(moment.at_ns, Some(0)),
-                None => !self.selection.cuts_time(),
-            }
-    }
-
-    /// True where not every call of a rank is asked for.
-    pub fn is_part(&self) -> bool {
-        !self.functions.is_empty() || self.selection.cuts_time()
-    }
-
-    fn takes_function(&self, call: &Call) -> bool {
-        self.functions.is_empty() || self.functions.binary_search(&call.function.0).is_ok()
-    }
+/// The calls that `args` ask for.
+///
+/// # Errors
+/// A [`Failure`] of status 2 for what cannot be read, and for a function that MPI does not have.
+pub fn wanted(args: &Args) -> anyhow::Result<CallSelection> {
+    let selection = selection::parse(args.from.as_deref(), args.until.as_deref(), args.ranks.as_deref())?;
+    let functions = args.functions.iter().map(|name| function(name)).collect::<Result<Vec<_>, _>>()?;
+    Ok(CallSelection::new(selection, functions))
 }
 
 /// The function of that name, in whichever case.

@@ -14,7 +14,6 @@ use ampl_analysis::comparison::{
     Comparison, Options, Powerless, Profile, Rule, RuleFile, Settled, Spread, Verdict, compare,
 };
 use ampl_report::comparison as report;
-use ampl_report::human::{count, plural};
 
 pub use arguments::rewritten;
 
@@ -247,14 +246,7 @@ fn known_quantities<'a>(rules: &[Rule], runs: impl Iterator<Item = &'a Profile>)
 }
 
 fn powerless(error: Powerless) -> anyhow::Error {
-    let what = match error.tests {
-        1 => "so few runs can never fail this rule".to_owned(),
-        tests => {
-            format!("so few runs can never fail this rule, one of {} on times", plural(tests as u64, "test"))
-        }
-    };
-    let fix =
-        format!("record {} runs a side, or learn the noise with --calibrate", count(error.needed as u64));
+    let (what, fix) = report::words::powerless(&error);
     Failure::message(USAGE, what, format!("rule '{}'", error.rule), fix)
 }
 

@@ -3,10 +3,11 @@
 use std::fmt::Write;
 
 use ampl_core::config::keys::KEYS;
+use ampl_launch::job::{Job, Layer, Site};
 use serde::Serialize;
 
 use super::Args;
-use crate::job::{Job, JobArgs, Layer, Site};
+use crate::job_args::JobArgs;
 use crate::output;
 
 #[derive(Debug, Serialize)]
@@ -28,7 +29,7 @@ struct Row {
 /// Errors of [`Job::load`].
 pub fn print(args: &Args) -> anyhow::Result<()> {
     let (config, set, hooks) = (args.job_file.clone(), args.set.clone(), args.hooks.clone());
-    let job = Job::load(&JobArgs { config, output: None, set, hooks }, true, Site::Checked)?;
+    let job = Job::load(&JobArgs { config, output: None, set, hooks }.request(), true, Site::Checked)?;
     let default = |path: &str| KEYS.iter().find(|key| key.path() == path).map(|key| key.default);
     let rows: Vec<Row> = (job.config.settings().into_iter())
         .map(|setting| {

@@ -1,25 +1,21 @@
 //! `ampl doctor`: what would happen on this machine, with this program.
 
 mod config;
-mod machine;
-pub mod mpi;
 
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use ampl_launch::leftovers::{self, Leftover};
+use ampl_launch::machine::{self, Clock, Counters, FileSystem, Launcher};
+use ampl_launch::mpi::{self, FortranLibrary, Linked, MpiLibrary};
+use ampl_launch::program::{self, App};
+use ampl_launch::{counting, environment, library};
 use serde::Serialize;
 
-use crate::counting;
-use crate::elf::{self, Executable, few};
-use crate::environment;
 use crate::failure::{Failure, NOT_FOUND};
-use crate::leftovers::{self, Leftover};
-use crate::library;
 use crate::output;
-use machine::{Clock, Counters, FileSystem, Launcher};
-use mpi::{FortranLibrary, Linked, MpiLibrary};
 
 /// Say what would happen here: MPI, symbols, clock, file system, launchers.
 #[derive(clap::Args, Debug)]
@@ -73,17 +69,6 @@ struct Report {
     problems: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
-struct App {
-    path: PathBuf,
-    kind: &'static str,
-    defines_mpi: bool,
-    /// MPI functions that it defines itself.
-    own_functions: Vec<String>,
-    /// Extensions of its MPI that it refers to: they are not recorded.
-    extensions: Vec<String>,
-}
-
 /// Prints the report to stdout; 0 also when it names problems.
 ///
 /// # Errors
@@ -118,7 +103,7 @@ fn examine(args: &Args) -> anyhow::Result<Report> {
                 let what = if path.exists() { "this is no program" } else { "there is no such program" };
                 return Err(Failure::message(NOT_FOUND, what, path.display(), "name a program, or nothing"));
             };
-            let (found, uses) = examine_program(&file, library.as_deref(), &mut problems)?;
+            let (found, uses) = program::examine(&file, library.as_deref(), &mut problems)?;
             (app, linked) = (Some(found), uses);
         }
     }
@@ -145,54 +130,6 @@ fn examine(args: &Args) -> anyhow::Result<Report> {
     })
 }
 
-/// The program and its MPI libraries; obstacles for ampl go to `problems`.
-fn examine_program(
-    file: &Path,
-    library: Option<&Path>,
-    problems: &mut Vec<String>,
-) -> anyhow::Result<(App, Linked)> {
-    let opaque = Executable { opaque: true, ..Executable::default() };
-    let executable = Executable::read(file).unwrap_or(opaque);
-    let place = file.display();
-    for (what, fix) in executable.obstacles() {
-        problems.push(format!("ampl: {what} ({place}): {fix}"));
-    }
-    let kind = match (executable.opaque, executable.is_static) {
-        (true, _) => "script or unknown",
-        (_, true) => "static",
-        _ => "dynamic",
-    };
-    let linked = match kind {
-        "dynamic" => {
-            let wrapped = library.and_then(elf::exported).unwrap_or_default();
-            mpi::of_program(file, &wrapped)
-        }
-        "static" => Linked::default(),
-        _ => Linked { mpi: mpi::installed(), ..Linked::default() },
-    };
-    for name in &linked.missing {
-        problems.push(format!(
-            "ampl: the dynamic linker does not find {name} ({place}): set LD_LIBRARY_PATH, or load the \
-             MPI's module"
-        ));
-    }
-    if kind == "dynamic" && linked.mpi.is_empty() && linked.missing.is_empty() && !executable.defines_mpi {
-        problems.push(format!(
-            "ampl: no MPI among its libraries ({place}): nothing, if it loads MPI at run time or has none; \
-             else check LD_LIBRARY_PATH"
-        ));
-    }
-    if kind == "dynamic" && linked.mpi.len() > 1 {
-        let paths: Vec<String> = linked.mpi.iter().map(|mpi| mpi.path.display().to_string()).collect();
-        let paths = paths.join(" and ");
-        problems
-            .push(format!("ampl: it is linked to several MPI libraries, {paths} ({place}): link it to one"));
-    }
-    let path = std::path::absolute(file)?;
-    let Executable { defines_mpi, own_functions, extensions, .. } = executable;
-    Ok((App { path, kind, defines_mpi, own_functions, extensions }, linked))
-}
-
 fn lines(report: &Report) -> Result<String, std::fmt::Error> {
     let mut out = String::new();
     let o = &mut out;
@@ -213,29 +150,14 @@ fn lines(report: &Report) -> Result<String, std::fmt::Error> {
         writeln!(o, "MPI           none found")?;
     }
     for mpi in &report.mpi {
-        describe(o, mpi)?;
+        titled(o, "MPI", &mpi.lines())?;
     }
     for library in &report.fortran {
         writeln!(o, "Fortran       {} ({} symbols wrapped)", library.path.display(), library.wrapped)?;
     }
-    let invariant = if report.clock.invariant { "invariant" } else { "not invariant: clock_gettime is used" };
-    writeln!(o, "clock         {} ({invariant})", report.clock.source)?;
-    let journal = &report.journal;
-    match (journal.size_bytes, journal.free_bytes) {
-        (Some(size), Some(free)) => {
-            writeln!(
-                o,
-                "journals      {} ({} MiB, {} MiB free)",
-                journal.path.display(),
-                size >> 20,
-                free >> 20
-            )?;
-        }
-        _ => writeln!(o, "journals      {} is not there: the run directory is used", journal.path.display())?,
-    }
-    for (index, line) in report.counters.lines().iter().enumerate() {
-        writeln!(o, "{:<14}{line}", if index == 0 { "counters" } else { "" })?;
-    }
+    titled(o, "clock", &[report.clock.line()])?;
+    titled(o, "journals", &[report.journal.line()])?;
+    titled(o, "counters", &report.counters.lines())?;
     for launcher in &report.launchers {
         let known = if launcher.flavour.is_some() { "" } else { "; use the 'ampl exec' form" };
         writeln!(o, "launcher      {} ({}{known})", launcher.path.display(), launcher.version)?;
@@ -246,24 +168,10 @@ fn lines(report: &Report) -> Result<String, std::fmt::Error> {
     Ok(out)
 }
 
-fn describe(o: &mut String, mpi: &MpiLibrary) -> std::fmt::Result {
-    const ALL: &str = "(--json names all)";
-    writeln!(o, "MPI           {} ({})", mpi.path.display(), mpi.implementation)?;
-    let wrapped = mpi.profiled - mpi.unwrapped.len();
-    writeln!(
-        o,
-        "              {wrapped} of its {} functions with a profiling twin are wrapped",
-        mpi.profiled
-    )?;
-    if !mpi.unwrapped.is_empty() {
-        writeln!(o, "              not wrapped: {} {ALL}", few(&mpi.unwrapped))?;
-    }
-    if !mpi.missing.is_empty() {
-        let (count, some) = (mpi.missing.len(), few(&mpi.missing));
-        writeln!(o, "              {count} functions of {} that ampl knows are absent {ALL}:", mpi.known)?;
-        writeln!(o, "              {some}")?;
-        writeln!(o, "              a program that looks for them by dlsym or weak symbols finds ampl's,")?;
-        writeln!(o, "              which return an error")?;
+/// Lines with a title before the first.
+fn titled(out: &mut String, title: &str, lines: &[String]) -> std::fmt::Result {
+    for (index, line) in lines.iter().enumerate() {
+        writeln!(out, "{:<14}{line}", if index == 0 { title } else { "" })?;
     }
     Ok(())
 }

@@ -1,18 +1,17 @@
 //! Actions of the ranks for simulators.
 
-use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use ampl_analysis::actions::{Refusal, actions};
-use ampl_export::place::Place;
+use ampl_analysis::actions::actions;
+use ampl_export::place::part_beside;
 use ampl_export::{goal, simgrid};
+use ampl_report::actions::refused;
 use ampl_report::human::{bytes, plural};
 use ampl_trace::Trace;
 
 use super::{beside, refuse_existing, unwritable};
 use crate::failure::{Failure, NOT_FOUND};
-use crate::output::part_beside;
 
 /// Form of the actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,21 +56,7 @@ pub fn write(run: &Path, output: Option<PathBuf>, trace: &Trace, format: Format)
             part.persist_noclobber(&target).map_err(|error| failed(error.error))?;
         }
         Format::Simgrid => {
-            let place = Place::new(&target, Vec::new()).map_err(failed)?;
-            let ranks = found.ranks.len() as u32;
-            let mut list = String::new();
-            for (rank, own) in (0..).zip(&found.ranks) {
-                let name = format!("rank-{rank}.txt");
-                let mut out = BufWriter::new(File::create(place.path(&name)).map_err(failed)?);
-                simgrid::rank(rank, own, &mut out).and_then(|()| out.flush()).map_err(failed)?;
-                list += &format!("{name}\n");
-            }
-            let hosts: String = (0..ranks).map(|rank| format!("rank-{rank}\n")).collect();
-            let others = [("ranks", list), ("hosts", hosts), ("platform.xml", simgrid::platform(ranks))];
-            for (name, text) in others {
-                fs::write(place.path(name), text).map_err(failed)?;
-            }
-            place.finish().map_err(failed)?;
+            simgrid::write(&found, &target).map_err(failed)?;
         }
     }
     let all: u64 = found.ranks.iter().map(|own| own.len() as u64).sum();
@@ -90,26 +75,4 @@ pub fn write(run: &Path, output: Option<PathBuf>, trace: &Trace, format: Format)
         );
     }
     Ok(())
-}
-
-fn refused(refusal: &Refusal) -> (String, &'static str) {
-    match refusal {
-        Refusal::NotWhole(lost) => {
-            let ranks = ampl_core::units::RankSet::from_iter(lost.iter().map(|&(rank, ..)| rank));
-            (
-                format!("calls of ranks {ranks} are not all recorded"),
-                "record them with trace.structure = \"all\"",
-            )
-        }
-        Refusal::Unmatched(number) => {
-            (format!("{} cannot be matched", plural(*number, "call")), "see 'ampl check'")
-        }
-        Refusal::Threads => ("several threads of a rank call MPI".into(), "their order is not recorded"),
-        Refusal::Function(name) => {
-            (format!("{name} is called, which these actions lack"), "replay the run with ampl-replay")
-        }
-        Refusal::Bytes(name) => {
-            (format!("the bytes of {name} are not known"), "record the making of its datatype")
-        }
-    }
 }

@@ -4,57 +4,18 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use ampl_core::config::RankSummaries;
 use ampl_core::plan::Plan;
 use ampl_export::place::Place;
-use ampl_export::{Format, Selection, calls, counts, estimates, messages, summaries};
+use ampl_export::{Format, Selection, Table, calls, counts, estimates, messages, summaries};
 use ampl_report::human::count;
+use ampl_report::unstored::{KeptBack, windows_kept_back};
 use ampl_trace::Trace;
 use ampl_trace::communicators::Communicators;
 
 use super::{beside, notice, unwritable};
-use crate::failure::{DAMAGED, Failure, NOT_FOUND, USAGE};
+use crate::failure::{Failure, NOT_FOUND, USAGE};
 use crate::progress::Progress;
-use crate::{rundir, strata};
-
-/// A table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Table {
-    Calls,
-    Communicators,
-    Estimates,
-    Functions,
-    Messages,
-    Sites,
-    Strata,
-    Summaries,
-}
-
-impl Table {
-    const ALL: [Self; 8] = [
-        Self::Calls,
-        Self::Communicators,
-        Self::Estimates,
-        Self::Functions,
-        Self::Messages,
-        Self::Sites,
-        Self::Strata,
-        Self::Summaries,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Calls => "calls",
-            Self::Communicators => "communicators",
-            Self::Estimates => "estimates",
-            Self::Functions => "functions",
-            Self::Messages => "messages",
-            Self::Sites => "sites",
-            Self::Strata => "strata",
-            Self::Summaries => "summaries",
-        }
-    }
-}
+use crate::strata;
 
 /// Writes the tables, all or none, and prints their paths to stderr.
 ///
@@ -69,19 +30,21 @@ pub fn write(
     selection: &Selection,
     format: Format,
 ) -> anyhow::Result<()> {
-    let missing = match kept_back(trace, run) {
-        // Calls can be exported all the same.
-        Err(error) if format == Format::Parquet && Failure::has(&error, NOT_FOUND) => {
+    let missing = match windows_kept_back(plan) {
+        KeptBack::Nothing => None,
+        KeptBack::Some(what, fix) => Some((what, fix)),
+        KeptBack::All(what, fix) => {
+            let error = Failure::message(NOT_FOUND, what, run.display(), fix);
+            // Calls can be exported all the same.
+            if format == Format::Csv {
+                return Err(error);
+            }
             tell!("ampl: {error}");
             None
         }
-        missing => missing?,
     };
     let directory = output.unwrap_or_else(|| beside(run, format.name()));
-    let tables: &[Table] = match format {
-        Format::Csv => &[Table::Summaries],
-        Format::Parquet => &Table::ALL,
-    };
+    let tables = Table::of(format);
     let names: Vec<String> =
         tables.iter().map(|table| format!("{}.{}", table.name(), format.name())).collect();
     if let Some(file) = names.iter().map(|name| directory.join(name)).find(|file| file.exists()) {
@@ -125,29 +88,4 @@ pub fn write(
         tell!("ampl: {} rows in {}", count(rows), directory.join(name).display());
     }
     Ok(())
-}
-
-/// Windows that the run did not store, and how to have them; `None` where it stored all, an error where it stored
-/// none.
-pub(super) fn kept_back(trace: &Trace, run: &Path) -> anyhow::Result<Option<(&'static str, &'static str)>> {
-    let Some(plan) = rundir::plan(trace) else {
-        let fix = "keep run.toml beside the journals of a run that was not merged";
-        return Err(Failure::message(DAMAGED, "the run's configuration cannot be read", run.display(), fix));
-    };
-    match plan.config.output.rank_summaries {
-        _ if plan.stores_summary(false) => Ok(None),
-        RankSummaries::All => Ok(Some((
-            "only sampled windows were stored, as sampling.summaries says",
-            "set it to \"census\" for the next run",
-        ))),
-        RankSummaries::Sample => Ok(Some((
-            "only sampled windows were stored, as output.rank_summaries says",
-            "set it to \"all\" for the next run",
-        ))),
-        RankSummaries::Off => {
-            let fix = "set it to \"all\" or \"sample\" for the next run";
-            let what = "no rank's windows were stored, as output.rank_summaries says";
-            Err(Failure::message(NOT_FOUND, what, run.display(), fix))
-        }
-    }
 }

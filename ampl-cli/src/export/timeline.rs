@@ -4,12 +4,12 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use ampl_core::plan::Plan;
+use ampl_export::place::part_beside;
 use ampl_export::{Selection, perfetto};
 use ampl_report::human::count;
 use ampl_trace::Trace;
 
 use super::{KEEP_TIMES, beside, notice, refuse_empty, refuse_existing, unwritable};
-use crate::output::part_beside;
 use crate::progress::Progress;
 
 /// Format of a timeline.

@@ -11,9 +11,10 @@ use ampl_report::layout::width;
 
 use super::part::Part;
 use crate::failure::{DAMAGED, Failure, NOT_FOUND};
+use crate::output;
 use crate::progress::Progress;
 use crate::rundir::{self, RunArg};
-use crate::{environment, output};
+use ampl_launch::environment;
 
 /// Options of the call graph.
 #[derive(clap::Args, Debug)]

@@ -1,14 +1,13 @@
 //! The index of a run's times: made when the first question needs times, and kept beside the trace.
 
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::Path;
 
-use ampl_analysis::query::index;
+use ampl_export::time_index;
 use ampl_reader::Run;
 use ampl_report::human::plural;
 use clap::ValueEnum;
 
-use crate::output::part_beside;
 use crate::progress::Progress;
 use crate::rundir::RunArg;
 
@@ -45,17 +44,12 @@ pub fn prepare(run: &mut Run, named: &RunArg, wanted: Index) {
     run.take_index(&named.run);
 }
 
-/// Writes the index to `place`; a file that is there is replaced when the new one is whole.
+/// Makes the index, and reports it.
 fn make(run: &Run, identity: u64, place: &Path) -> io::Result<()> {
-    let mut out = BufWriter::new(part_beside(place)?);
     let ranks = run.ranks().len() as u64;
     let mut progress = Progress::of(ranks, "ranks indexed");
-    index::write(run, identity, &mut out, || progress.one_more())?;
+    let bytes = time_index::write(run, identity, place, || progress.one_more())?;
     drop(progress);
-    out.flush()?;
-    let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-    let bytes = file.as_file().metadata()?.len();
-    file.persist(place).map_err(|error| error.error)?;
     tell!("ampl: index of the times of {} in {}, {bytes} bytes", plural(ranks, "rank"), place.display());
     Ok(())
 }

@@ -10,9 +10,10 @@ use ampl_report::query::matrix as text;
 use clap::ValueEnum;
 
 use super::part::Part;
+use crate::output;
 use crate::progress::Progress;
 use crate::rundir::RunArg;
-use crate::{environment, output};
+use ampl_launch::environment;
 
 /// Options of `matrix`.
 #[derive(clap::Args, Debug)]

@@ -6,6 +6,7 @@ use ampl_analysis::query::Extent;
 use ampl_reader::Run;
 use ampl_reader::selection::Selection;
 use ampl_report::query::extent::lacks;
+use ampl_report::selection::lacking;
 
 use super::index::{Index, prepare};
 use crate::failure::{DAMAGED, Failure, NOT_FOUND, USAGE};
@@ -41,7 +42,7 @@ impl Part {
         let selection = selection::parse(self.from.as_deref(), self.until.as_deref(), self.ranks.as_deref())?;
         let ranks = run.info().ranks;
         if let Some(absent) = selection.lacks(ranks, run.ranks()) {
-            let (what, fix) = selection::lacking(&absent, ranks);
+            let (what, fix) = lacking(&absent, ranks);
             let status = if run.damage().is_empty() { NOT_FOUND } else { DAMAGED };
             let place =
                 format!("{}, --ranks {}", named.run.display(), self.ranks.as_deref().unwrap_or_default());

@@ -13,8 +13,9 @@ use ampl_trace::communicators::Communicators;
 use serde::Serialize;
 
 use super::part::Part;
+use crate::output;
 use crate::rundir::RunArg;
-use crate::{environment, output};
+use ampl_launch::environment;
 
 /// Prints the call sites of the whole run.
 ///

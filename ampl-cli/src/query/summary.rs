@@ -8,9 +8,10 @@ use ampl_report::layout::width;
 use ampl_report::query::summary::text;
 
 use super::part::Part;
+use crate::output;
 use crate::progress::Progress;
 use crate::rundir::RunArg;
-use crate::{environment, output};
+use ampl_launch::environment;
 
 /// Prints the summary of a part.
 ///

@@ -11,9 +11,10 @@ use ampl_report::query as text;
 use serde::Serialize;
 
 use super::part::Part;
+use crate::output;
 use crate::progress::Progress;
 use crate::rundir::RunArg;
-use crate::{environment, output};
+use ampl_launch::environment;
 
 /// Prints calls, time and bytes of each rank of a part.
 ///

@@ -8,9 +8,10 @@ use ampl_report::layout::width;
 use ampl_report::query::timeline::{pixels, text};
 
 use super::part::Part;
+use crate::output;
 use crate::progress::Progress;
 use crate::rundir::RunArg;
-use crate::{environment, output};
+use ampl_launch::environment;
 
 /// Options of `timeline`.
 #[derive(clap::Args, Debug)]

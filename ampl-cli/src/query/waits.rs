@@ -9,8 +9,9 @@ use ampl_report::layout::width;
 use ampl_report::waits as text;
 
 use super::part::Part;
+use crate::output;
 use crate::rundir::{self, RunArg};
-use crate::{environment, output};
+use ampl_launch::environment;
 
 /// Prints the waits of a part of the run.
 ///

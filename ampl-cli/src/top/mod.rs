@@ -11,10 +11,10 @@ use ampl_core::config::nanoseconds;
 use ampl_report::layout::width;
 use ampl_report::live;
 
-use crate::environment;
 use crate::failure::{Failure, USAGE};
 use crate::output;
 use crate::rundir::{self, RunArg};
+use ampl_launch::environment;
 
 /// Shortest time between two readings.
 const SHORTEST: Duration = Duration::from_millis(100);

@@ -1,25 +1,12 @@
-//! Files of edges, a line each.
+//! The file of edges that `--edges` names.
 
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 
+use ampl_analysis::topology::Edges;
+use ampl_export::edges::parse;
+
 use crate::failure::{DAMAGED, Failure, NOT_FOUND, OTHER};
-
-/// Limit of ranks: every rank up to the highest has a place in memory.
-const MOST_RANKS: u32 = 20_000_000;
-
-/// The edges of a file.
-#[derive(Debug, Default)]
-pub struct Edges {
-    /// One more than the highest rank.
-    pub vertices: u32,
-    /// Every pair once, the lesser rank first, ascending, with its volume; without volumes it is 1.
-    pub edges: Vec<(u32, u32, f64)>,
-    /// True if the file has volumes.
-    pub weighted: bool,
-    /// Lines with a rank and itself, which are left out.
-    pub loops: u64,
-}
 
 /// Edges of the file at `path`.
 ///
@@ -27,120 +14,18 @@ pub struct Edges {
 /// A [`Failure`] of status 4 where there is no such file, of status 3 for a line that is none of an edge.
 pub fn read(path: &Path) -> anyhow::Result<Edges> {
     if path.as_os_str() == "-" {
-        return parse(std::io::stdin().lock(), "standard input");
+        return edges(std::io::stdin().lock(), "standard input");
     }
     let place = path.display().to_string();
     let file = std::fs::File::open(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => Failure::message(NOT_FOUND, "no such file", &place, "name a file of edges"),
         _ => Failure::message(OTHER, format!("cannot read it: {error}"), &place, "see its permissions"),
     })?;
-    parse(BufReader::new(file), &place)
+    edges(BufReader::new(file), &place)
 }
 
-fn parse(mut input: impl BufRead, place: &str) -> anyhow::Result<Edges> {
-    let mut read = Edges::default();
-    let mut line = Vec::new();
-    let mut number = 0_u64;
-    let mut first: Option<(u64, bool)> = None;
-    loop {
-        line.clear();
-        number += 1;
-        let failed =
-            |what: String, fix: &str| Failure::message(DAMAGED, what, format!("{place}, line {number}"), fix);
-        const FIX: &str = "a line is 'RANK RANK' or 'RANK RANK VOLUME'";
-        match input.read_until(b'\n', &mut line) {
-            Ok(0) => break,
-            Ok(_) => {}
-            Err(error) => return Err(failed(format!("cannot read it: {error}"), "name a file of edges")),
-        }
-        let Ok(text) = std::str::from_utf8(&line) else {
-            return Err(failed("this is no text".into(), FIX));
-        };
-        let text = text.trim_start_matches('\u{feff}').split('#').next().unwrap_or_default();
-        let mut words = text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
-        let Some(word) = words.next() else { continue };
-        let rank = |word: &str| match word.parse::<u64>() {
-            Ok(rank) if rank < u64::from(MOST_RANKS) => Ok(rank as u32),
-            Ok(rank) => Err(failed(format!("rank {rank} is too high"), "ranks are below 20000000")),
-            Err(_) => Err(failed(format!("'{word}' is no rank"), FIX)),
-        };
-        let u = rank(word)?;
-        let Some(word) = words.next() else {
-            return Err(failed("an edge has two ranks".into(), FIX));
-        };
-        let v = rank(word)?;
-        let volume = match words.next() {
-            None => None,
-            Some(word) => match word.parse::<f64>() {
-                Ok(volume) if volume.is_finite() && volume >= 0.0 => Some(volume),
-                _ => return Err(failed(format!("'{word}' is no volume"), "a volume is a number from 0")),
-            },
-        };
-        if let Some(word) = words.next() {
-            return Err(failed(format!("'{word}' is too much"), FIX));
-        }
-        let (line, weighted) = *first.get_or_insert((number, volume.is_some()));
-        if weighted != volume.is_some() {
-            let (own, other) = if weighted { ("no", "one") } else { ("a", "none") };
-            return Err(failed(
-                format!("there is {own} volume here, and {other} in line {line}"),
-                "give all edges a volume, or none",
-            ));
-        }
-        read.weighted = weighted;
-        read.vertices = read.vertices.max(u.max(v) + 1);
-        if u == v {
-            read.loops += 1;
-        } else {
-            read.edges.push((u.min(v), u.max(v), volume.unwrap_or(1.0)));
-        }
-    }
-    read.edges.sort_unstable_by_key(|&(u, v, _)| (u, v));
-    let weighted = read.weighted;
-    read.edges.dedup_by(|again, kept| {
-        let same = (again.0, again.1) == (kept.0, kept.1);
-        if same && weighted {
-            kept.2 += again.2;
-        }
-        same
-    });
-    Ok(read)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn text(text: &str) -> Result<Edges, String> {
-        parse(text.as_bytes(), "file").map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn edges_are_put_in_order_and_added_up() {
-        let read = text("# from to bytes\n3 1 5\n\n1 3 7  # back\n2 2 9\n0,1,0.5\n").unwrap();
-        assert_eq!(read.edges, [(0, 1, 0.5), (1, 3, 12.0)]);
-        assert_eq!((read.vertices, read.weighted, read.loops), (4, true, 1));
-        assert_eq!(text("0 1\n1 0\n").unwrap().edges, [(0, 1, 1.0)]);
-        assert_eq!(text("").unwrap().vertices, 0);
-    }
-
-    #[test]
-    fn faults_are_named_with_their_line() {
-        for (wrong, named) in [
-            ("0 1\n2\n", "line 2"),
-            ("0 1\n1 x\n", "'x'"),
-            ("0 -1\n", "'-1'"),
-            ("0 1.5\n", "'1.5'"),
-            ("0 99999999999999999999999\n", "line 1"),
-            ("0 4000000000\n", "too high"),
-            ("0 1 nan\n", "volume"),
-            ("0 1 -3\n", "volume"),
-            ("0 1 2 3\n", "'3'"),
-            ("0 1\n1 2 3\n", "line 2"),
-        ] {
-            let error = text(wrong).unwrap_err();
-            assert!(error.contains(named) && error.contains("line"), "{error}");
-        }
-        assert!(parse(&[0xff, 0xfe, b'\n'][..], "file").is_err());
-    }
+fn edges(input: impl BufRead, place: &str) -> anyhow::Result<Edges> {
+    parse(input).map_err(|fault| {
+        Failure::message(DAMAGED, fault.what, format!("{place}, line {}", fault.line), fault.fix)
+    })
 }

@@ -1,27 +1,23 @@
 //! `ampl topology`: the grid, torus, tree or other shape of a communication graph.
 
 mod edges;
-mod input;
-mod matrix;
 mod pattern;
-mod picture;
 mod place;
-mod report;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use ampl_analysis::messages::Messages;
-use ampl_analysis::topology::{NamedGraph, Options, layers, patterns};
-use ampl_core::units::RankSet;
+use ampl_analysis::messages::{Entry, Messages, entries};
+use ampl_analysis::placement;
+use ampl_analysis::topology::{Input, NamedGraph, Options, Report, layers, of_layers, patterns};
 use ampl_reader::Symbols;
+use ampl_report::topology::{matrix, picture, placement as placement_text};
+use serde::Serialize;
 
-use self::input::Input;
 use crate::failure::{DAMAGED, Failure};
 use crate::output;
 use crate::rundir::{RunArg, message};
-pub use ampl_report::topology::describe;
 
 /// Name the communication topology of a run, or of a graph, whatever its ranks are numbered like.
 #[derive(clap::Args, Debug)]
@@ -64,6 +60,17 @@ pub struct Args {
     json: bool,
 }
 
+/// Output of `--json`.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matrix: Option<Vec<Entry>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placement: Option<placement::Report>,
+}
+
 /// Names and prints the topology.
 ///
 /// # Errors
@@ -83,13 +90,13 @@ pub fn topology(args: &Args) -> anyhow::Result<ExitCode> {
     let found = layers(read.vertices, read.edges.clone(), &options).map_err(|error| {
         Failure::message(DAMAGED, error, path.display(), "leave out what is of no interest")
     })?;
-    let found = input::of_layers(found);
-    let input = Input::of_file(&read, &found);
-    let report = report::Report::of(&input, &found);
+    let found = of_layers(found);
+    let input = Input::of_edges(&read, &found);
+    let report = Report::of(&input, &found);
     if args.json {
         output::json(&report)?;
     } else {
-        output::print(|out| picture::print(out, &input, &found, &report))?;
+        output::print(|out| picture::write(out, &input, &found, &report))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -100,29 +107,24 @@ fn of_run(args: &Args, path: &std::path::Path, options: &Options<'_>) -> anyhow:
     let found = patterns(&messages, options).map_err(|error| {
         Failure::message(DAMAGED, error, path.display(), "there is no way to look at so many")
     })?;
-    let matrix = args.matrix.then(|| matrix::rows(&messages));
+    let matrix = args.matrix.then(|| entries(&messages));
     let damage = run.damage();
     damage.iter().for_each(|damage| tell!("{}", message(damage, path)));
     let status = if damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DAMAGED) };
     if let (Some(rows), false) = (&matrix, args.json) {
-        output::print(|out| matrix::print(out, rows))?;
+        output::print(|out| matrix::write(out, rows))?;
         return Ok(status);
     }
     let input = Input::of_run(&messages, &found, &mut Symbols::default());
     let placement = args.place.placement(&run, &messages, &found)?;
-    let report = report::Report::of(&input, &found).with_matrix(matrix);
+    let report = Report::of(&input, &found);
     if args.json {
-        output::json(&report.with_placement(placement))?;
+        output::json(&Document { report: &report, matrix, placement })?;
     } else {
         output::print(|out| {
-            picture::print(out, &input, &found, &report)?;
-            placement.iter().try_for_each(|placement| placement.print(out))
+            picture::write(out, &input, &found, &report)?;
+            placement.iter().try_for_each(|placement| placement_text::write(out, placement))
         })?;
     }
     Ok(status)
-}
-
-/// `0-3,8`: `ranks`, which ascend.
-pub fn rank_set(ranks: impl IntoIterator<Item = u32>) -> String {
-    ranks.into_iter().collect::<RankSet>().to_string()
 }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use ampl_client::simulate::Job;
+use ampl_core::config::Config;
+
 use super::rows::{Fault, MOST_WINDOWS, Names};
 use super::{Columns, Population};
 
@@ -78,6 +81,34 @@ impl Extent {
     pub fn find(&self, metric: &str, event: &str) -> Option<(u16, u16)> {
         let is = |&&(m, e): &&(u16, u16)| self.names.name(m) == metric && self.names.name(e) == event;
         self.metrics.iter().find(is).copied()
+    }
+
+    /// `config` without the optional metrics that the population does not have, as on a machine that cannot measure
+    /// them.
+    pub fn measurable(&self, mut config: Config) -> Config {
+        config
+            .metrics
+            .retain(|metric| !metric.optional || self.find(&metric.name(), &metric.event.name()).is_some());
+        config
+    }
+
+    /// Metrics that the population has: name and event.
+    pub fn known(&self) -> Vec<(String, String)> {
+        let name = |number: u16| self.names.name(number).to_owned();
+        self.metrics.iter().map(|&(metric, event)| (name(metric), name(event))).collect()
+    }
+
+    /// Every guide of `job` as the population numbers it.
+    ///
+    /// # Errors
+    /// Metric and event of one that it does not have.
+    pub fn guides(&self, job: &Job) -> Result<Vec<(u16, u16)>, (String, String)> {
+        let number = |&guide: &usize| {
+            let metric = &job.plan.metrics[guide];
+            let (name, event) = (metric.name(), metric.event.name());
+            self.find(&name, &event).ok_or_else(|| (name.into_owned(), event.into_owned()))
+        };
+        job.guides.iter().map(number).collect()
     }
 
     /// Its metrics as a text for people.

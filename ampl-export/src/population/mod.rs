@@ -6,6 +6,7 @@
 
 mod csv;
 mod extent;
+mod observed;
 mod parquet;
 mod rows;
 mod spool;
@@ -16,9 +17,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ampl_reader::directory::TRACE;
 use tempfile::TempPath;
 
 pub use extent::Extent;
+pub use observed::Observed;
 pub use rows::{Fault, Names};
 pub use windows::Windows;
 
@@ -40,6 +43,19 @@ pub struct Population {
     /// Copy of a population that came through a pipe.
     copy: Option<Arc<TempPath>>,
     parquet: bool,
+}
+
+/// True where `path` is a population rather than a run: Parquet, CSV, or a directory that holds one and no run.
+pub fn is_population(path: &Path) -> bool {
+    if path.is_dir() {
+        let tables = ["summaries.parquet", "summaries.csv"].iter().any(|name| path.join(name).exists());
+        return tables && !path.join(TRACE).exists();
+    }
+    let named = path.extension().is_some_and(|extension| extension == "csv" || extension == "parquet");
+    let mut magic = [0; 4];
+    let mut file = File::open(path);
+    let read = file.as_mut().is_ok_and(|file| file.read_exact(&mut magic).is_ok());
+    named || read && &magic == b"PAR1"
 }
 
 impl Population {

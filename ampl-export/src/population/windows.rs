@@ -2,7 +2,8 @@
 
 use std::io;
 
-use ampl_client::simulate::Window;
+use ampl_client::simulate::{Job, Window};
+use ampl_core::config::Event;
 use ampl_core::message::MetricSummary;
 
 use super::rows::{Fault, Row, Rows};
@@ -86,6 +87,16 @@ impl Windows {
             *windows += u64::from(ranks > 0);
         }
         Ok(())
+    }
+
+    /// Guide of whole windows, with one observation per rank and window, that lacks the most rows; how many, of how many.
+    /// `None` where all rows are there.
+    pub fn lacking(&self, job: &Job) -> Option<(String, u64, u64)> {
+        let metric = |guide: usize| &job.plan.metrics[guide];
+        let whole = job.guides.iter().enumerate().filter(|&(_, &guide)| metric(guide).event == Event::Window);
+        let (place, &guide) = whole.max_by_key(|&(place, _)| self.missing(place).0)?;
+        let (missing, all) = self.missing(place);
+        (missing > 0).then(|| (metric(guide).name().into_owned(), missing, all))
     }
 
     /// Rank-windows without a row of the guide at that place so far, and all; windows in which no rank has one are

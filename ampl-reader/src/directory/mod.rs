@@ -6,7 +6,7 @@ mod life;
 pub mod nodes;
 mod run_file;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -151,4 +151,16 @@ pub fn is_whole(dir: &Path) -> bool {
 /// True where a run directory has no trace file: then all that there is of it is in journals.
 pub fn has_no_trace(run: &Path) -> bool {
     run.is_dir() && !run.join(TRACE).exists()
+}
+
+/// The runs in a directory that is none itself, by names without equals signs.
+pub fn runs_in(directory: &Path) -> BTreeMap<String, PathBuf> {
+    let is_run = |path: &Path| path.join(TRACE).is_file() || path.join("run.toml").is_file();
+    if is_run(directory) {
+        return BTreeMap::new();
+    }
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    // An equals sign would end the name of a partition.
+    let name = |path: &Path| Some(path.file_name()?.to_string_lossy().replace('=', "_"));
+    entries.filter(|path| is_run(path)).filter_map(|path| Some((name(&path)?, path))).collect()
 }

@@ -1,8 +1,8 @@
 //! Words of comparisons: quantities, parts of runs, changes, reasons.
 
 use ampl_analysis::comparison::{
-    Comparison, Difference, FEWEST_FOR_ONE, Judged, Kind, LeftOut, Method, Mismatch, Quantity, Reason, Row,
-    Scope, Side, Unit, Verdict,
+    Comparison, Difference, FEWEST_FOR_ONE, Judged, Kind, LeftOut, Method, Mismatch, Powerless, Quantity,
+    Reason, Row, Scope, Side, Unit, Verdict,
 };
 
 use crate::human::{bytes, count, digits, duration, percent, plural};
@@ -18,6 +18,19 @@ pub fn scope(scope: &Scope) -> String {
         Scope::Group(name) => format!("group {name}"),
         Scope::Region(name) => format!("region {name}"),
     }
+}
+
+/// Fault of runs that can never fail a rule, and its remedy.
+pub fn powerless(error: &Powerless) -> (String, String) {
+    let what = match error.tests {
+        1 => "so few runs can never fail this rule".to_owned(),
+        tests => {
+            format!("so few runs can never fail this rule, one of {} on times", plural(tests as u64, "test"))
+        }
+    };
+    let fix =
+        format!("record {} runs a side, or learn the noise with --calibrate", count(error.needed as u64));
+    (what, fix)
 }
 
 /// `compute.time of ranks 2-3`

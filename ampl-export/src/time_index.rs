@@ -1,0 +1,24 @@
+//! The index of a run's times as a file.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use ampl_analysis::query::index;
+use ampl_reader::Run;
+
+use crate::place::part_beside;
+
+/// Writes the index of `run` to `file`, which is replaced when the new one is whole; `rank_done` is called after each rank.
+/// Returns its bytes.
+///
+/// # Errors
+/// Failures to write.
+pub fn write(run: &Run, identity: u64, file: &Path, rank_done: impl FnMut()) -> io::Result<u64> {
+    let mut out = BufWriter::new(part_beside(file)?);
+    index::write(run, identity, &mut out, rank_done)?;
+    out.flush()?;
+    let part = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    let bytes = part.as_file().metadata()?.len();
+    part.persist(file).map_err(|error| error.error)?;
+    Ok(bytes)
+}
