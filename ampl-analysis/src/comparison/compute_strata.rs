@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ampl_core::units::RankSet;
 
+use super::bootstrap::median;
 use super::profile::Profile;
 
 /// Ratio of neighbouring compute times that parts strata, where several runs agree on it.
@@ -28,13 +29,37 @@ pub fn strata(runs: &[Profile]) -> Vec<String> {
             shares.entry(rank.rank).or_default().push(rank.compute / mean);
         }
     }
-    shares.retain(|_, all| all.len() == runs.len() && all.iter().all(|share| share.is_finite()));
-    let mut sorted: Vec<(u32, Vec<f64>)> = shares.into_iter().collect();
+    parted(shares, runs.len(), runs.len())
+}
+
+/// Strata of ranks whose compute time changed otherwise than that of the rest, in every run of `new` against the base's
+/// medians; the limits are those of [`strata`].
+pub fn changed(base: &[Profile], new: &[Profile]) -> Vec<String> {
+    let mut before: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for rank in base.iter().flat_map(|run| &run.ranks) {
+        before.entry(rank.rank).or_default().push(rank.compute);
+    }
+    before.retain(|_, all| all.len() == base.len());
+    let mut ratios: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for rank in new.iter().flat_map(|run| &run.ranks) {
+        if let Some(middle) = before.get(&rank.rank).and_then(|all| median(all)) {
+            ratios.entry(rank.rank).or_default().push(rank.compute / middle);
+        }
+    }
+    // One base's noise is in each of the ratios.
+    parted(ratios, new.len(), base.len().min(new.len()))
+}
+
+/// Parts of ranks with these values, one of each run, of which so many are independent.
+fn parted(mut values: BTreeMap<u32, Vec<f64>>, runs: usize, independent: usize) -> Vec<String> {
+    values.retain(|_, all| all.len() == runs && all.iter().all(|value| value.is_finite()));
+    let mut sorted: Vec<(u32, Vec<f64>)> = values.into_iter().collect();
     let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
     sorted.sort_by(|a, b| mean(&a.1).total_cmp(&mean(&b.1)));
+    let gap = if independent < SEVERAL { GAP_OF_FEW } else { GAP };
     let mut parts: Vec<Vec<u32>> = vec![Vec::new()];
     for at in 0..sorted.len() {
-        if at > 0 && is_gap(&sorted, at, runs.len()) {
+        if at > 0 && is_gap(&sorted, at, gap) {
             parts.push(Vec::new());
         }
         if let Some(last) = parts.last_mut() {
@@ -49,12 +74,11 @@ pub fn strata(runs: &[Profile]) -> Vec<String> {
     parts.iter().map(|part| RankSet::from_iter(part.iter().copied()).to_string()).collect()
 }
 
-/// True where in every run all ranks from `at` on compute clearly longer than those before.
-fn is_gap(sorted: &[(u32, Vec<f64>)], at: usize, runs: usize) -> bool {
-    let gap = if runs < SEVERAL { GAP_OF_FEW } else { GAP };
-    (0..runs).all(|run| {
-        let below = sorted[..at].iter().map(|(_, shares)| shares[run]).fold(0.0, f64::max);
-        let above = sorted[at..].iter().map(|(_, shares)| shares[run]).fold(f64::INFINITY, f64::min);
+/// True where in every run the values of all ranks from `at` on are more than `gap` times those before.
+fn is_gap(sorted: &[(u32, Vec<f64>)], at: usize, gap: f64) -> bool {
+    (0..sorted[at].1.len()).all(|run| {
+        let below = sorted[..at].iter().map(|(_, values)| values[run]).fold(0.0, f64::max);
+        let above = sorted[at..].iter().map(|(_, values)| values[run]).fold(f64::INFINITY, f64::min);
         above > below * gap
     })
 }
@@ -84,5 +108,22 @@ mod tests {
         // Every rank differs: strata would say nothing.
         let all: Vec<f64> = (0..12).map(|rank| 1.5f64.powi(rank)).collect();
         assert!(strata(&[run(&all)]).is_empty());
+    }
+
+    #[test]
+    fn ranks_that_changed_otherwise_are_a_stratum_though_they_were_like_others() {
+        let base = [run(&[1.0, 1.01, 0.99, 1.0, 2.0]), run(&[1.01, 1.0, 1.0, 0.99, 2.0])];
+        let base = [&base[..], &base[..1]].concat();
+        let slower = run(&[1.0, 1.1, 1.0, 1.11, 2.01]);
+        let new = [slower.clone(), run(&[0.99, 1.1, 1.0, 1.09, 1.99]), slower];
+        assert_eq!(changed(&base, &new), ["0,2,4", "1,3"]);
+        assert!(changed(&base, &base).is_empty());
+        // All of them by as much: no part of them differs.
+        let all: Vec<Profile> = (0..3).map(|_| run(&[1.1, 1.11, 1.09, 1.1, 2.2])).collect();
+        assert!(changed(&base, &all).is_empty());
+        // A rank that a run lacks is left out.
+        let short = [run(&[1.0, 1.1]), run(&[1.0, 1.1]), run(&[1.0, 1.1, 1.0])];
+        assert_eq!(changed(&base, &short), ["0", "1"]);
+        assert!(changed(&[], &new).is_empty() && changed(&base[..1], &new).is_empty());
     }
 }

@@ -24,6 +24,8 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use ampl_core::units::RankSet;
+
 pub(crate) use bootstrap::median;
 pub use change::{FEWEST_FOR_ONE, Method};
 pub use facts::{Difference, FactKind, facts};
@@ -130,7 +132,7 @@ pub fn compare(base: &[Profile], new: &[Profile], options: &Options) -> Result<C
         confidence: options.confidence,
         noise: options.noise,
         spread: options.spread.clone(),
-        strata: strata_of(base, new, &options.strata),
+        strata: strata_of(base, new, options),
         no_times,
     };
     (comparison.rows, comparison.unnamed_sites) = rows::rows(base, new, &row_options);
@@ -154,11 +156,24 @@ pub fn compare(base: &[Profile], new: &[Profile], options: &Options) -> Result<C
     Ok(comparison)
 }
 
-/// The strata that are given; without these those by compute time, of the base if it has any.
-fn strata_of(base: &[Profile], new: &[Profile], given: &[String]) -> Vec<String> {
+/// The strata that are given; without these those by compute time, of the base if it has any. Ranks whose time changed
+/// otherwise than that of the rest are strata instead, unless each of their sets is there: what slows a part of a stratum
+/// down would be thinned out in the whole. Sets that rules name are there in any case.
+fn strata_of(base: &[Profile], new: &[Profile], options: &Options) -> Vec<String> {
     let sides = [base, new].into_iter();
     let found = || sides.map(compute_strata::strata).find(|strata| !strata.is_empty()).unwrap_or_default();
-    if given.is_empty() { found() } else { given.to_vec() }
+    let mut strata = if options.strata.is_empty() { found() } else { options.strata.clone() };
+    let changed = compute_strata::changed(base, new);
+    if !changed.iter().all(|own| strata.contains(own)) {
+        strata = changed;
+    }
+    let scopes = options.rules.iter().filter_map(|rule| rule.scope.as_deref()?.strip_prefix("stratum:"));
+    for named in scopes.filter(|ranks| RankSet::parse(ranks).is_ok()) {
+        if !strata.iter().any(|own| own == named) {
+            strata.push(named.to_owned());
+        }
+    }
+    strata
 }
 
 /// Differences of all runs from the base's first, each once.

@@ -82,6 +82,21 @@ fn strata_are_found_by_compute_time_where_none_are_given() {
     assert_eq!((found.verdict, found.rows[0].key.scope.to_string()), (Verdict::Fail, "stratum:2-3".into()));
 }
 
+/// Strata of the base would thin out what slows down only some of their ranks.
+#[test]
+fn a_part_of_a_stratum_that_slows_down_is_named() {
+    let mut random = ChaCha8Rng::seed_from_u64(9);
+    let base: Vec<Profile> = (0..5).map(|_| timed(&mut random, 1.0)).collect();
+    let mut new: Vec<Profile> = (0..5).map(|_| timed(&mut random, 1.0)).collect();
+    new.iter_mut().for_each(|run| run.ranks[1].compute *= 1.1);
+    let asked = options(&["compute.time@stratum:*>5%", "compute.time@stratum:0-1>8%"]);
+    let found = compare(&base, &new, &asked).unwrap();
+    let slow = Key { scope: Scope::Stratum("1".into()), what: Quantity::ComputeTime };
+    assert_eq!((&found.rows[0].key, found.verdict), (&slow, Verdict::Fail));
+    let answers: Vec<Verdict> = found.judged.iter().map(|judged| judged.verdict).collect();
+    assert_eq!(answers, [Verdict::Fail, Verdict::Pass], "the set that a rule names changed by 5 %");
+}
+
 #[test]
 fn one_run_a_side_tells_nothing_of_time_unless_noise_is_given() {
     let mut random = ChaCha8Rng::seed_from_u64(3);
