@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use ampl_trace::grammar::Builder;
+use ampl_trace::grammar::{Builder, Grammar};
 use ampl_trace::journal::{BlockKind, head, snapshot};
 
 use crate::journal::{Journal, Need};
@@ -160,6 +160,21 @@ impl Log {
             // Last and with release order: whoever sees the counter sees the run.
             self.runs.head[head::COMMITTED].store(self.at as u64, Ordering::Release);
         }
+    }
+
+    /// The grammar of all calls so far; `None` where it has more than `most` positions, or not all calls.
+    #[cold]
+    pub fn grammar(&self, most: usize) -> Option<Grammar> {
+        if self.lost {
+            return None;
+        }
+        if self.builder.size() > most {
+            return None;
+        }
+        // The latest run may still grow: the builder that stays must not have it.
+        let mut builder = self.builder.clone();
+        self.runs.words[self.taken..self.at].iter().for_each(|run| builder.push(*run as u32, run >> 32));
+        Some(builder.into_grammar())
     }
 
     /// The grammar takes in all runs that it has not.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ampl_core::config::{Keep as Timing, Marker, Mechanism};
 use ampl_core::draw::{Keep, kept, stratum};
-use ampl_core::message::{Directive, Shape};
+use ampl_core::message::{Directive, OwnSteps, Shape, StepMarker};
 use ampl_core::mpi::{Function, ids};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
@@ -30,8 +30,10 @@ use crate::window_decisions::{DecisionTiming, LateDraw, Verdicts};
 
 mod code;
 mod credits;
+mod ends;
+mod steps;
 
-pub use code::{Callers, FunctionName, Resolve, SAMPLED_CALLERS};
+pub use code::{Callers, FunctionAround, FunctionName, Resolve, SAMPLED_CALLERS};
 
 /// How long the region that ends windows may stay unnamed, nanoseconds since T0: the same moment on every rank.
 pub const MARKER_WAIT_NS: u64 = 10_000_000_000;
@@ -66,7 +68,10 @@ pub struct Shared {
     modules: Mutex<Vec<String>>,
     pub(crate) policies: Policies,
     pub(crate) resolve: Resolve,
+    /// Calls that the process makes once in each step.
+    named_steps: Mutex<Option<OwnSteps>>,
     callers: OnceLock<Callers>,
+    functions: OnceLock<FunctionAround>,
     function_names: OnceLock<FunctionName>,
 }
 
@@ -103,8 +108,10 @@ pub(crate) struct OpenWindow {
     pub counting: Option<Counting>,
     /// Markers met in it.
     pub markers_met: u64,
-    /// True where the clock ends windows, because the marker's region was not named in time.
+    /// True where the clock ends windows, because the marker's region was not named in time, or steps do not go on.
     pub fallen_back: bool,
+    /// The program's steps, once they are announced.
+    pub steps: Option<StepMarker>,
     /// Ticks paused before it began.
     pub paused_before: u64,
     /// Totals that threads have left for it.
@@ -162,6 +169,7 @@ impl Shared {
             counting: None,
             markers_met: 0,
             fallen_back: false,
+            steps: None,
             paused_before: 0,
             left: Totals::new(&events),
             closed: Closed::default(),
@@ -186,7 +194,9 @@ impl Shared {
             modules: Mutex::default(),
             policies,
             resolve,
+            named_steps: Mutex::default(),
             callers: OnceLock::new(),
+            functions: OnceLock::new(),
             function_names: OnceLock::new(),
         }
     }
@@ -269,7 +279,7 @@ impl Shared {
     /// True where windows end at a marker that the program has not once met. Valid when the run is over.
     pub(crate) fn lacks_marker(&self) -> bool {
         let open = self.lock();
-        !matches!(self.boundary, None | Some(Boundary::Period { .. }))
+        !matches!(self.boundary, None | Some(Boundary::Period { .. } | Boundary::Steps { .. }))
             && (open.fallen_back || (open.window.0 <= 1 && open.markers_met == 0))
     }
 
@@ -377,28 +387,6 @@ impl Shared {
         self.open_next(open, now);
     }
 
-    /// When the window numbered in `open` ends, as far as that is known where it begins, at `now`.
-    pub(crate) fn open_next(&self, open: &mut OpenWindow, now: u64) {
-        open.markers_met = 0;
-        let number = open.window.0;
-        match self.boundary {
-            Some(Boundary::Period { nanos }) => {
-                open.until = self.ticks_at((number + 1).saturating_mul(nanos))
-            }
-            Some(Boundary::Region { .. }) => {
-                open.fallen_back |= number > 0 && now == open.until;
-                open.until = match (number, open.fallen_back) {
-                    (0, _) => self.ticks_at(MARKER_WAIT_NS),
-                    (_, true) => {
-                        self.ticks_at(MARKER_WAIT_NS + number.saturating_mul(Marker::AUTO_PERIOD_NS))
-                    }
-                    (_, false) => u64::MAX,
-                };
-            }
-            _ => {}
-        }
-    }
-
     /// Publishes the open window to other threads, which read it without the lock.
     pub(crate) fn publish(&self, open: &OpenWindow) {
         let traced = open.union.kept && open.governor.level() == Level::Kept;
@@ -412,27 +400,10 @@ impl Shared {
     }
 
     /// Ticks at `nanos` since T0.
-    fn ticks_at(&self, nanos: u64) -> u64 {
+    pub(crate) fn ticks_at(&self, nanos: u64) -> u64 {
         let (ticks, first) = self.journal.first_pair();
         let since = nanos as i64 - first;
         ticks.saturating_add_signed((since as f64 / self.journal.nanos_per_tick()) as i64)
-    }
-
-    /// Windows from the open one on that are over at `now` under the directive in force, and the ticks at which the
-    /// last of them ends. The open one's draw is as likely as their own would be.
-    pub(crate) fn over(&self, open: &OpenWindow, now: u64) -> Option<(u64, u64)> {
-        let Some(Boundary::Period { nanos }) = self.boundary else { return None };
-        let (ticks, first) = self.journal.first_pair();
-        let elapsed = now.saturating_sub(ticks) as f64 * self.journal.nanos_per_tick();
-        // Subtract one: rounding in the tick conversion may overshoot by one window.
-        let mut next =
-            ((elapsed as i64).saturating_add(first).max(0) as u64 / nanos.max(1)).saturating_sub(1);
-        let directed = self.directed();
-        if directed > open.window.0 {
-            next = next.min(directed);
-        }
-        let windows = next.checked_sub(open.window.0)?;
-        Some((windows, self.ticks_at(next.saturating_mul(nanos))))
     }
 
     /// The first window of a directive that is not in force yet; `u64::MAX` where there is none.

@@ -80,6 +80,13 @@ impl Signatures {
         self.len() == 0
     }
 
+    /// Head and words of the signature of `terminal`.
+    pub fn get(&self, terminal: usize) -> Option<(u64, &[u64])> {
+        let &[from, to] = self.begins.get(terminal..)?.first_chunk()?;
+        let (&head, words) = self.words.get(from..to)?.split_first()?;
+        Some((head, words))
+    }
+
     #[inline]
     fn is(&self, terminal: u32, head: u64, words: &[u64]) -> bool {
         let terminal = terminal as usize;

@@ -83,6 +83,21 @@ impl SiteTable {
         self.expected = (self.words[found.2 as usize * SITE_WORDS + NOTE] >> NEXT) as u32;
     }
 
+    /// Index and function of each entry.
+    pub fn entries(&self) -> impl Iterator<Item = (u32, u16)> {
+        (1..=self.used).map(|entry| (entry, self.words[entry as usize * SITE_WORDS + NOTE] as u16))
+    }
+
+    /// Address of entry `index`.
+    pub fn address(&self, index: u32) -> u64 {
+        self.words[index as usize * SITE_WORDS]
+    }
+
+    /// Calls of entry `index` so far.
+    pub fn calls(&self, index: u32) -> u64 {
+        self.words[index as usize * SITE_WORDS + 2]
+    }
+
     #[inline]
     fn is(&self, entry: u32, address: u64, function: u16) -> bool {
         let entry = &self.words[entry as usize * SITE_WORDS..][..2];

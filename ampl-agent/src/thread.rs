@@ -38,11 +38,13 @@ mod rare;
 mod regions;
 mod retrospective;
 mod site;
+mod steps;
 mod structure;
 
 pub use overhead_check::CHECK_EVERY;
 use overhead_check::LastCheck;
 pub use regions::NamedRegion;
+use steps::Steps;
 
 /// A call that has returned.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +111,8 @@ pub struct Thread {
     /// The function whose calls end windows.
     marker: Option<u16>,
     marker_sites: Vec<(u32, bool)>,
+    /// The program's steps, where windows are to follow them.
+    steps: Option<Box<Steps>>,
     /// Position in the sequence: calls, and edges of regions that are recorded.
     sequence: u64,
     nanos_per_tick: f64,
@@ -185,6 +189,7 @@ impl Thread {
             level: Level::Kept,
             marker,
             marker_sites: Vec::new(),
+            steps: None,
             sequence: 0,
             nanos_per_tick: shared.journal.nanos_per_tick(),
             number,
@@ -209,6 +214,7 @@ impl Thread {
             shared,
         };
         thread.begin_sampling();
+        thread.search_for_steps();
         let shared = thread.shared.clone();
         let mut open = thread.lock(&shared);
         if number == 0 {
@@ -298,7 +304,9 @@ impl Thread {
     #[cold]
     fn meets_marker(&mut self, address: u64, now: u64) -> bool {
         let shared = self.shared.clone();
-        let Some(Boundary::Call { every, site, .. }) = &shared.boundary else { return false };
+        let Some(Boundary::Call { every, site, .. }) = &shared.boundary else {
+            return self.meets_step(address, now);
+        };
         if site.as_ref().is_some_and(|ranges| !self.marker_accepts(address, ranges)) {
             return false;
         }
@@ -469,6 +477,7 @@ impl Thread {
         self.level = open.governor.level();
         self.last_check.stored |= self.stores;
         self.gaps.untimed |= self.is_off();
+        self.end_search_if_off();
     }
 
     /// A newer clock pair has been taken: ticks are converted with it from here on.

@@ -33,6 +33,11 @@ pub enum Boundary {
         /// Length of a window.
         nanos: u64,
     },
+    /// The program's steps, once they are found and announced; multiples of `nanos` before.
+    Steps {
+        /// Length of a window before.
+        nanos: u64,
+    },
 }
 
 impl Boundary {
@@ -40,7 +45,7 @@ impl Boundary {
     pub fn new(marker: &Marker, every: u32) -> Option<Self> {
         Some(match marker {
             Marker::Period(nanos) => Self::Period { nanos: nanos.saturating_mul(u64::from(every)) },
-            Marker::Auto => return Self::new(&Marker::Period(Marker::AUTO_PERIOD_NS), every),
+            Marker::Auto => Self::Steps { nanos: Marker::AUTO_PERIOD_NS },
             Marker::Region(_) => Self::Region { every },
             Marker::Pcontrol => Self::Pcontrol { every },
             Marker::Mpi { function, site } => Self::Call {
@@ -55,11 +60,11 @@ impl Boundary {
         })
     }
 
-    /// Markers per window; `None` where the clock ends windows.
+    /// Markers per window; `None` where the clock ends windows, or steps are found.
     pub fn markers(&self) -> Option<u32> {
         match *self {
             Self::Call { every, .. } | Self::Region { every } | Self::Pcontrol { every } => Some(every),
-            Self::Period { .. } => None,
+            Self::Period { .. } | Self::Steps { .. } => None,
         }
     }
 }

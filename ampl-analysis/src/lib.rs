@@ -33,7 +33,7 @@ pub mod coverage;
 pub mod decisions;
 pub mod efficiency;
 pub mod estimate;
-mod expansions;
+pub mod followed_steps;
 pub mod history;
 pub mod ideal_network;
 pub mod in_call;

@@ -29,6 +29,7 @@ use serde::{Serialize, Serializer};
 
 use crate::query::sites;
 use crate::rundir::{self, RunArg};
+use crate::time_steps::TimeSteps;
 use crate::verdict::{self, Found};
 use crate::{communicators, gaps, output, summary};
 use ampl_launch::environment;
@@ -90,6 +91,9 @@ struct Info<'a> {
     /// Distinct sequences of calls, up to what differs between ranks in arguments and trip counts.
     grammars: u64,
     windows: u64,
+    /// Steps that windows follow, with `window.marker = "auto"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_steps: Option<TimeSteps>,
     kept_windows: u64,
     /// Kept rank-windows that are stored for a drawn message partner's sake.
     partner_windows: u64,
@@ -159,6 +163,7 @@ impl<'a> Info<'a> {
             alone: trace.run.alone.as_ref(),
             calls: functions.total(),
             windows: trace.windows(),
+            time_steps: plan.as_ref().and_then(|plan| TimeSteps::of(trace, plan, &mut symbols)),
             kept_windows: trace.kept_windows(),
             partner_windows: trace.partner_windows(),
             would_keep_windows: would_keep(trace, plan.as_ref()),

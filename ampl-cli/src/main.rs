@@ -39,6 +39,7 @@ mod simulate;
 mod skeleton;
 mod strata;
 mod summary;
+mod time_steps;
 mod timesteps;
 mod top;
 mod topology;

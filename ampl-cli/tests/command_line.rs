@@ -148,15 +148,15 @@ fn run_puts_exec_before_the_program_and_returns_the_status() {
 #[test]
 fn notices_are_printed_once() {
     let place = Place::new();
-    let setting = ["--set", "window.marker=auto"];
-    let notice = "not in this version (--set window.marker=auto): period:250ms is used";
+    let setting = ["--set", "window.marker=auto", "--set", "trace.structure=off"];
+    let notice = "records all of (--set window.marker=auto): period:250ms is used";
     let run = [&["run"][..], &setting, &["--", "mpirun", "-n", "1", "./app"]].concat();
     let exec = [&["exec"][..], &setting, &["--", "./app"]].concat();
     for form in [run, exec] {
         let (code, _, err) = place.said(&form);
         assert_eq!((code, err.matches(notice).count()), (0, 1), "{err}");
     }
-    let mut later = place.command(&["exec", "--set", setting[1], "--dry-run", "--", "./app"]);
+    let mut later = place.command(&[&["exec"][..], &setting, &["--dry-run", "--", "./app"]].concat());
     assert_eq!(said(&output(later.env("OMPI_COMM_WORLD_RANK", "1"))).2, "");
 }
 

@@ -32,6 +32,7 @@
 
 pub mod policy;
 pub mod simulate;
+pub mod steps;
 pub mod tree;
 
 pub use policy::Policy;

@@ -360,6 +360,7 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
     }
     let shared = Arc::new(Shared::new(journal, plan, Rank(rank), crate::resolve::module));
     shared.sample_with(crate::walk::callers);
+    shared.find_functions_with(|address| Some(crate::frames::code(address)?.function));
     shared.name_functions_with(crate::function_names::name);
     if let Some(source) = counters.source {
         shared.count_with(source);

@@ -79,7 +79,7 @@ fn passes(here: &Entry, function: Function) -> bool {
     let passes = state.thread.is_quiet()
         && match passage {
             FastPath::Never => false,
-            FastPath::Counted => true,
+            FastPath::Counted => !state.thread.follows_steps(function),
             // A clock that has to be asked for would cost the others their registers.
             FastPath::Marking => hot_state::is_invariant() && state.thread.pass_marker(ticks(true)),
         };
@@ -268,6 +268,16 @@ fn end_windows(
     closed
 }
 
+/// As [`end_windows`] at a call that is only counted, where windows follow steps.
+#[cold]
+fn pass_step(state: &mut ThreadState, recipe: &HookPlan, function: Function, address: u64, now: u64) {
+    let address = site(state, address);
+    if contained(|| state.thread.pass_step(function, address, now)) == Some(true) {
+        contained(|| control::window_closed(state, recipe));
+        decision::tell();
+    }
+}
+
 /// A call on a thread with state.
 #[inline(always)]
 unsafe fn recorded(
@@ -298,6 +308,8 @@ unsafe fn recorded(
         state.thread.pass(function, address);
         if recipe.passage == FastPath::Marking && !state.thread.pass_marker(from) {
             end_windows(state, recipe, function, address, from);
+        } else if state.thread.follows_steps(function) {
+            pass_step(state, recipe, function, address, from);
         }
         if !quiet {
             let took = (ticks(invariant) - from).saturating_sub(clock::read_ticks()).min(DESCHEDULED);

@@ -3,12 +3,14 @@
 use ampl_agent::Thread;
 use ampl_agent::closed::ClosedWindow;
 use ampl_agent::transport::{Transport, TransportError};
+use ampl_client::steps::{Naming, StepFinder};
 use ampl_client::tree::WindowDecision;
 use ampl_client::{Node, Policy};
 use ampl_core::message::{Decision, Directive, MetricSummary, Summary};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
-use ampl_trace::record::TEXT_DECISION;
+use ampl_trace::record::{TEXT_DECISION, TEXT_TIMESTEP};
+use ampl_trace::timestep::{TimestepRecord, UnannouncedSteps};
 
 use crate::backoff::Backoff;
 use crate::transport::MpiTransport;
@@ -18,6 +20,8 @@ use crate::transport::MpiTransport;
 pub struct Tree {
     node: Node,
     policy: Option<Policy>,
+    /// Decision from when on windows follow steps, on top, where they are to.
+    finder: Option<StepFinder>,
     transport: Option<MpiTransport>,
     /// Memory for the summary of a window of this rank.
     summary: Summary,
@@ -25,6 +29,8 @@ pub struct Tree {
     children: Vec<Rank>,
     /// Update and first window of the directive that this rank has.
     applied: Option<(u64, WindowId)>,
+    /// True once this rank has the announcement of the program's steps.
+    knows_steps: bool,
     finished: bool,
 }
 
@@ -38,10 +44,22 @@ impl Tree {
             policy.first_directive();
             policy
         });
+        let finder = StepFinder::new(plan).filter(|_| parent.is_none());
         let transport = transport(&node);
         let children = node.children().collect();
         let summary = Summary::empty(plan);
-        Self { parent, children, policy, transport, summary, node, applied: None, finished: false }
+        Self {
+            parent,
+            children,
+            policy,
+            finder,
+            transport,
+            summary,
+            node,
+            applied: None,
+            knows_steps: false,
+            finished: false,
+        }
     }
 
     /// Most windows that gather, as in [`Node::gathers`].
@@ -53,6 +71,9 @@ impl Tree {
     ///
     /// Returns true if anything was on its way.
     pub fn progress(&mut self, thread: &mut Thread) -> bool {
+        if !self.knows_steps {
+            self.node.name_steps(thread.shared().named_steps());
+        }
         while let Some(closed) = thread.shared().take_closed() {
             match closed.measured {
                 true => {
@@ -84,6 +105,10 @@ impl Tree {
         self.decide(thread.as_deref_mut());
         moved |= self.send()?;
         let Some(thread) = thread else { return Ok(moved) };
+        if let Some(marker) = self.node.announced().filter(|_| !self.knows_steps) {
+            self.knows_steps = true;
+            thread.shared().announce_steps(marker);
+        }
         while let Some(WindowDecision { window, keep }) = self.node.next_judged() {
             thread.judged(window, keep);
         }
@@ -118,6 +143,9 @@ impl Tree {
     fn decide(&mut self, mut thread: Option<&mut Thread>) {
         let Some(policy) = &mut self.policy else { return };
         while let Some(census) = self.node.next_census() {
+            if let Some(marker) = self.finder.as_mut().and_then(|finder| finder.end_window(&census)) {
+                self.node.announce(marker);
+            }
             let decided = policy.end_window(&census);
             while let Some(reference) = policy.reference() {
                 self.node.refer(reference);
@@ -161,6 +189,9 @@ impl Tree {
     /// Ends this rank's reports: no window follows.
     pub fn finish(&mut self, thread: &mut Thread) {
         self.progress(thread);
+        if let Some(naming) = self.finder.as_ref().and_then(StepFinder::unannounced) {
+            record_unannounced(thread, naming);
+        }
         self.node.local_finished();
         self.finished = true;
     }
@@ -221,6 +252,14 @@ pub fn record(thread: &mut Thread, decisions: &[Decision]) {
         if let Ok(text) = serde_json::to_string(decision) {
             thread.text(TEXT_DECISION, &text);
         }
+    }
+}
+
+/// Writes into the client's journal that windows do not follow steps.
+fn record_unannounced(thread: &mut Thread, Naming { reported, naming, agreeing }: Naming) {
+    let record = TimestepRecord::Unannounced(UnannouncedSteps { reported, naming, agreeing });
+    if let Ok(text) = serde_json::to_string(&record) {
+        thread.text(TEXT_TIMESTEP, &text);
     }
 }
 

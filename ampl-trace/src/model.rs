@@ -273,6 +273,12 @@ pub struct Process {
     /// Steps of the agent down, and up again, to stay within its cost limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
+    /// Steps of the program that its windows follow, with `window.marker = "auto"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub followed: Option<FollowedSteps>,
+    /// Ranks that named calls of steps, of the client where it has announced none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unannounced: Option<UnannouncedSteps>,
     /// Positions of its threads when it ended, or was read; empty of a process that came to its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadPlace>,
@@ -383,6 +389,8 @@ pub struct Step {
 /// The level of a [`Step`] that is about windows only: they end by the clock from there on, for the program has not
 /// named the region of the marker.
 pub const STEP_CLOCK: &str = "clock";
+
+pub use crate::timestep::{FollowedSteps, UnannouncedSteps};
 
 pub use crate::last::{End, EndBasis, GaveUp, Liveness, Peer, Place, ThreadPlace};
 

@@ -25,7 +25,7 @@ pub enum Kind {
     /// A communicator or datatype met for the first time: object kind, number, two facts
     /// (size and rank of a communicator; bytes of a datatype).
     Object = 6,
-    /// JSON text: run information (flag [`TEXT_RUN`]), a decision, a step, or metadata.
+    /// JSON text: run information (flag [`TEXT_RUN`]), a decision, a step, metadata, and others.
     Text = 7,
     /// Retrospective decision about a window: window, probability (f64 bits), stratum; flag [`VERDICT_KEPT`].
     Verdict = 8,
@@ -123,6 +123,8 @@ pub const TEXT_STEP: u8 = 3;
 pub const TEXT_METADATA: u8 = 4;
 /// Text flag: regions of which the thread has left visits out, a list of [`LeftOutRegion`](crate::model::LeftOutRegion).
 pub const TEXT_LEFT_OUT: u8 = 5;
+/// Text flag: a [`TimestepRecord`](crate::timestep::TimestepRecord).
+pub const TEXT_TIMESTEP: u8 = 6;
 
 /// Words of a call record: header, start, duration, terminal and count.
 pub const CALL_WORDS: usize = 4;

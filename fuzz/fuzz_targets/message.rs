@@ -8,6 +8,8 @@ use libfuzzer_sys::fuzz_target;
 /// Flags of an up message: whether it carries census and interval sums.
 const CENSUS: u8 = 1;
 const INTERVAL: u8 = 2;
+/// Flag of an up message: whether it names calls of steps.
+const STEPS: u8 = 32;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(message) = UpMessage::decode(bytes)
@@ -25,6 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
             interval: bytes[3] & INTERVAL != 0,
             second: Some(second),
             divisions: None,
+            steps: bytes[3] & STEPS != 0,
         };
         let mut again = Vec::new();
         message.encode(&shape, &mut again);

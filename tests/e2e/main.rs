@@ -54,6 +54,7 @@ mod strata;
 mod stuck;
 mod summaries;
 mod tables;
+mod time_steps;
 mod timesteps;
 mod tool_hooks;
 mod tools;

@@ -7,6 +7,8 @@ pub type Resolve = fn(u64) -> (String, u64);
 /// Stores the addresses of the functions that lead to the calling thread's call, outwards from the caller of the
 /// function that makes it; returns how many.
 pub type Callers = fn(&mut [u64; SAMPLED_CALLERS]) -> usize;
+/// Address of the first byte of the function that returns to an address.
+pub type FunctionAround = fn(u64) -> Option<u64>;
 /// Name of the function whose code begins at an offset of a module, as the module's symbols have it.
 pub type FunctionName = fn(&str, u64) -> Option<String>;
 /// Callers of a sampled call that are recorded.
@@ -20,6 +22,15 @@ impl Shared {
 
     pub(crate) fn callers(&self) -> Option<Callers> {
         self.callers.get().copied()
+    }
+
+    /// Has `around` find the functions that make calls. To be called before the first thread registers.
+    pub fn find_functions_with(&self, around: FunctionAround) {
+        let _ = self.functions.set(around);
+    }
+
+    pub(crate) fn function_around(&self, address: u64) -> Option<u64> {
+        self.functions.get()?(address)
     }
 
     /// Has `names` name functions that are regions. Without it they have their places for names.

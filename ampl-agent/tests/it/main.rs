@@ -14,5 +14,6 @@ mod program;
 mod regions;
 mod requests;
 mod retrospective;
+mod steps;
 mod structure;
 mod thread;

@@ -1,6 +1,6 @@
 //! The tree of a thread from its grammar: rules are expanded where times are stored, and nowhere else.
 
-use ampl_trace::grammar::Grammar;
+use ampl_trace::grammar::{Expansions, Grammar};
 use ampl_trace::record::{REGION_ENTER, REGION_EXIT};
 use ampl_trace::timing::Terminal;
 
@@ -8,7 +8,6 @@ use super::dag::{Dag, Facts, NodeId};
 use super::fragment::{Fault, Fragment};
 use super::names::NameId;
 use super::times::{Entry, Times};
-use crate::expansions::Expansions;
 
 /// Most positions of a grammar that are visited where no times are stored.
 const MOST_WORK: u64 = 1 << 26;

@@ -241,7 +241,9 @@ fn run_row(
 
 /// How near the run's imbalance is to the truth by windows like these.
 fn bound(trace: &Trace) -> Bound {
+    let follows_steps = trace.ranks.iter().any(|rank| rank.process.followed.is_some());
     let by_call = directory::plan(&trace.run).is_some_and(|plan| !plan.config.window.marker.is_clock());
+    let by_call = by_call || follows_steps;
     if by_call { Bound::Estimate } else { Bound::AtLeast }
 }
 

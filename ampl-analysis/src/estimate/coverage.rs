@@ -41,6 +41,8 @@ pub struct Ledger {
     last: u64,
     /// First window that is not of the same time on all ranks.
     mixed_from: Option<u64>,
+    /// Windows that are steps on some ranks, and still periods on others.
+    partly_steps: Range<u64>,
     /// Windows that the end of the run ended on some ranks, and a marker on others.
     cut_short: BTreeSet<u64>,
     /// Windows that the end of the run ended on some rank.
@@ -133,7 +135,8 @@ impl Ledger {
         let last = trace.windows().saturating_sub(1);
         let members = trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank)));
         let mixed_from = mixed_from(members.clone());
-        let by_clock = plan.config.window.marker.is_clock();
+        let follows_steps = members.clone().any(|rank| rank.process.followed.is_some());
+        let by_clock = plan.config.window.marker.is_clock() && !follows_steps;
         let cut_short = if by_clock { BTreeSet::new() } else { cut_short(members.clone()) };
         let ranks: Vec<Entry> = members.clone().map(|rank| Entry::new(plan, rank, last)).collect();
         let absent = group.members.len().saturating_sub(ranks.len() as u64);
@@ -143,6 +146,7 @@ impl Ledger {
             ranks,
             last,
             mixed_from,
+            partly_steps: partly_steps(members.clone()),
             cut_short,
             partial: partial_windows(members),
         }
@@ -160,7 +164,8 @@ impl Ledger {
         let count = |last: u64| last.saturating_add(1).saturating_sub(first);
         let missing = self.absent.saturating_mul(count(last));
         let single = first == last && self.cut_short.contains(&first);
-        let mixed = single || self.mixed_from.is_some_and(|from| from <= last);
+        let steps = self.partly_steps.start.max(first) < self.partly_steps.end.min(last.saturating_add(1));
+        let mixed = single || steps || self.mixed_from.is_some_and(|from| from <= last);
         let mut found = Covered { missing, mixed, ..Covered::default() };
         // Length of all windows, of summarised ones, and after the last window of ranks that have no more.
         let (mut there, mut all, mut known, mut tail) = (0, 0.0, 0.0, 0.0);
@@ -247,6 +252,16 @@ fn mixed_from<'a>(ranks: impl Iterator<Item = &'a RankTrace> + Clone) -> Option<
     let first = ranks.clone().filter_map(clock).min()?;
     let has = |rank: &RankTrace| rank.windows.end() > first;
     ranks.into_iter().any(|rank| clock(rank) != Some(first) && has(rank)).then_some(first)
+}
+
+/// The windows that are steps on some of `ranks`, and on others not yet.
+fn partly_steps<'a>(ranks: impl Iterator<Item = &'a RankTrace> + Clone) -> Range<u64> {
+    let Some(steps) = ranks.clone().find_map(|rank| rank.process.followed.as_ref()) else { return 0..0 };
+    let from = |rank: &RankTrace| match &rank.process.followed {
+        Some(own) => own.first_window,
+        None => rank.windows.end(),
+    };
+    steps.window..ranks.map(from).max().unwrap_or(0)
 }
 
 /// The windows in which some of `ranks` ended, and others did not.

@@ -1,7 +1,7 @@
 use ampl_core::stats::Basis;
 use ampl_testkit::synthetic::{Synthetic, WINDOW_NS, put_cell};
 use ampl_trace::cells::{Cell, Cells};
-use ampl_trace::model::{STEP_CLOCK, Step};
+use ampl_trace::model::{FollowedSteps, STEP_CLOCK, Step};
 
 use super::rows::{Row, Scope, rows};
 use super::windows_lacking;
@@ -123,6 +123,22 @@ fn windows_that_end_otherwise_on_some_ranks_promise_nothing() {
         rank.windows.entries_mut().truncate(4);
     }
     assert_eq!(census(&trace, Scope::Window, Some(3)), exact);
+}
+
+#[test]
+fn windows_that_are_steps_on_some_ranks_only_promise_nothing() {
+    let job = Synthetic { config: format!("[window]\nmarker = 'auto'\n{}", job().config), ..job() };
+    let mut trace = job.trace();
+    for rank in &mut trace.ranks {
+        let late = if rank.process.rank == 4 { 3 } else { 0 };
+        let steps = FollowedSteps { every: 1, window: 4, first_window: 4 + late, ..FollowedSteps::default() };
+        rank.process.followed = Some(steps);
+    }
+    let rows = super::rows(&trace, &job.plan());
+    for window in 0..12 {
+        let row = reported(&rows, Scope::Window, Some(window));
+        assert_eq!(row.guaranteed, !(4..7).contains(&window), "{window}");
+    }
 }
 
 #[test]

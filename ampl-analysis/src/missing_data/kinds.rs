@@ -97,14 +97,14 @@ pub enum Missing {
         /// All their calls.
         all: u64,
     },
-    /// Ranks whose windows end by the clock, as the program does not name the marker's region.
+    /// Ranks whose windows end by the clock, as the marker's region or step does not come.
     ByClock {
         /// The ranks.
         ranks: RankSet,
         /// Time of the first of them, nanoseconds since T0.
         from_ns: u64,
     },
-    /// Other ranks name the region: windows of one number are of different times.
+    /// Other ranks meet the marker: windows of one number are of different times.
     DifferentTimes,
     /// Calls that the configuration leaves out.
     Policy {

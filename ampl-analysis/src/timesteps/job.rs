@@ -2,16 +2,25 @@
 
 use std::collections::BTreeMap;
 
+use ampl_trace::loops::flow_graph::Set;
+use ampl_trace::loops::sequence::MOST_WORK;
+use ampl_trace::loops::{Calls, Steps};
 use ampl_trace::structure::{GroupThread, JobStructure, RankGroup};
 use ampl_trace::totals::Totals;
 
 use super::call_paths::{Around, Sampled};
-use super::rank::{Calls, RankLoop};
-use super::shapes::{Shapes, arguments};
-use super::{Absence, Count, Loop, Timesteps};
+use super::shapes::{Frame, Shapes, arguments};
+use super::{Absence, Count, Loop, Place, Timesteps};
 
 /// Most grammars that are examined.
 const MOST_GRAMMARS: usize = 4096;
+
+/// The loop of a rank.
+struct RankLoop<'a> {
+    steps: Steps,
+    place: Place<'a>,
+    common: Vec<Frame<'a>>,
+}
 
 /// Ranks with one grammar, and their loop.
 struct Same<'a> {
@@ -34,6 +43,8 @@ pub fn timesteps<'a>(
         has_calls = true;
         let shapes = Shapes::of(&group, &thread);
         let ways = sampled.to(&shapes.shapes, around);
+        let functions: Vec<u16> = shapes.shapes.iter().map(|shape| shape.function).collect();
+        let encloses = |inner: &Set, rest: &Set| ways.encloses(inner, rest);
         let ranks: Vec<u32> = group.ranks().collect();
         for (span, grammar) in thread.grammars() {
             if all.len() == MOST_GRAMMARS {
@@ -43,9 +54,21 @@ pub fn timesteps<'a>(
             let Some(own) = ranks.get(span.start as usize..span.end as usize) else { continue };
             let Some(&rank) = own.first() else { continue };
             let arguments = arguments(&thread, rank);
-            let calls = Calls { shapes: &shapes, arguments: &arguments, ways: &ways };
+            let calls = Calls {
+                tokens: &shapes.tokens,
+                functions: &functions,
+                arguments: &arguments,
+                encloses: &encloses,
+                work: MOST_WORK,
+            };
+            let described = |steps: Steps| {
+                let shape = &shapes.shapes[steps.place as usize];
+                let place =
+                    Place { function: shape.function, path: shape.path.clone(), is_marker: steps.is_marker };
+                RankLoop { common: ways.common(&steps.body), steps, place }
+            };
             match calls.find(&grammar) {
-                Ok(found) => all.push(Same { ranks: own.to_vec(), found }),
+                Ok(found) => all.push(Same { ranks: own.to_vec(), found: found.map(described) }),
                 Err(_) => is_irregular = true,
             }
         }
@@ -77,7 +100,7 @@ fn busiest<'a>(group: &RankGroup<'a>) -> Option<GroupThread<'a>> {
 fn counts(all: &[Same<'_>]) -> Vec<Count> {
     let mut counts: BTreeMap<Option<u64>, Vec<u32>> = BTreeMap::new();
     for same in all {
-        counts.entry(same.found.as_ref().map(|found| found.steps)).or_default().extend(&same.ranks);
+        counts.entry(same.found.as_ref().map(|found| found.steps.steps)).or_default().extend(&same.ranks);
     }
     let mut counts: Vec<Count> = counts
         .into_iter()
@@ -105,15 +128,15 @@ fn agreed<'a>(
     }
     let loops = || {
         let same = all.iter().filter_map(|same| Some((same.ranks.len() as f64, same.found.as_ref()?)));
-        same.filter(|(_, found)| found.steps == steps)
+        same.filter(|(_, found)| found.steps.steps == steps)
     };
     let ranks = f64::from(agreeing);
-    let mean = |of: fn(&RankLoop<'a>) -> u64| {
-        loops().map(|(ranks, found)| ranks * of(found) as f64).sum::<f64>() / ranks
+    let mean = |of: fn(&Steps) -> u64| {
+        loops().map(|(ranks, found)| ranks * of(&found.steps) as f64).sum::<f64>() / ranks
     };
     let mut functions: BTreeMap<u16, f64> = BTreeMap::new();
     for (own, found) in loops() {
-        for (&function, &calls) in &found.functions {
+        for (&function, &calls) in &found.steps.functions {
             *functions.entry(function).or_default() += own * calls as f64 / ranks / steps as f64;
         }
     }
@@ -128,10 +151,10 @@ fn agreed<'a>(
         calls_per_step: mean(|found| found.calls) / steps as f64,
         functions,
         start_up: mean(|found| found.start_up),
-        warm_up: largest.warm_up,
+        warm_up: largest.steps.warm_up,
         wind_down: mean(|found| found.wind_down),
         missing: mean(|found| found.missing),
-        by_arguments: loops().any(|(_, found)| found.by_arguments),
+        by_arguments: loops().any(|(_, found)| found.steps.by_arguments),
         place: largest.place.clone(),
         common: largest.common.clone(),
     })

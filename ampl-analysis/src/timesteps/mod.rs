@@ -1,9 +1,7 @@
 //! The loop of a program that advances time, from the structure of its calls.
 //!
-//! Calls are compared by function and place; arguments and trip counts of inner loops are ignored. Shapes that follow
-//! each other make a flow graph, whose natural loops are the program's. Of loops inside each other the outermost one is
-//! taken; one inside it, where that has nine tenths of the calls, is gone through equally often each time, and lies in
-//! the same function. Iterations are counted inside the loop: steps before it that warm up are reported apart.
+//! Each thread's loop is found by [`ampl_trace::loops`], as agents do while the program runs. Steps before it that warm
+//! up are reported apart.
 //!
 //! Work is of the order of the grammars of groups, whatever the number of ranks and calls.
 //!
@@ -11,16 +9,9 @@
 //! M. Noeth and others, *ScalaTrace* (2009), §5.3, which takes the outermost repetition of equal signatures, and so finds
 //! other numbers where arguments vary from step to step.
 
-mod build;
 mod call_paths;
-mod executions;
-mod find;
-mod flow_graph;
 mod job;
 mod loop_names;
-mod rank;
-mod repetition;
-mod sequence;
 mod shapes;
 
 pub use call_paths::Around;

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use ampl_core::message::{
-    CensusWindow, Directive, DownMessage, MessageError, MetricSummary, Reference, Shape, Summary, UpMessage,
-    Verdict,
+    CensusWindow, Directive, DownMessage, MetricSummary, OwnSteps, Reference, Shape, StepMarker, Summary,
+    UpMessage, Verdict,
 };
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 
+use super::error::TreeError;
 use super::fits::fits;
 use super::retrospective::{RetrospectivePass, WindowDecision, waiting};
 use super::stratification::Divide;
@@ -17,36 +18,6 @@ use super::{ARITY, Topology, ring};
 
 /// Directives held for windows that this rank has not reached.
 const EARLY: usize = 8;
-
-/// Reason why a message was not accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TreeError {
-    /// The bytes are no message.
-    Message(MessageError),
-    /// The message was made for another plan.
-    Shape,
-    /// The sender is not a child of this node.
-    NotAChild(Rank),
-}
-
-impl std::fmt::Display for TreeError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Message(error) => error.fmt(f),
-            Self::Shape => f.write_str("message made for another plan"),
-            Self::NotAChild(rank) => write!(f, "message from rank {}, not a child", rank.0),
-        }
-    }
-}
-
-impl std::error::Error for TreeError {}
-
-impl From<MessageError> for TreeError {
-    fn from(error: MessageError) -> Self {
-        Self::Message(error)
-    }
-}
 
 /// A rank's place in the tree: it adds up its subtree's windows and hands directives down.
 ///
@@ -77,6 +48,10 @@ pub struct Node {
     dropped: u64,
     /// The directive in force at the last window asked about, then later ones, oldest first.
     directives: VecDeque<Directive>,
+    /// Calls that this rank makes once in each step.
+    steps: Option<OwnSteps>,
+    /// The program's steps, which windows follow.
+    marker: Option<StepMarker>,
     done: bool,
     bytes: Vec<u8>,
 }
@@ -85,6 +60,7 @@ pub struct Node {
 struct Child {
     rank: Rank,
     directive_due: bool,
+    marker_due: bool,
     done_sent: bool,
 }
 
@@ -99,7 +75,7 @@ impl Node {
         let shape = Shape::of(plan);
         let children: Vec<Child> = topology
             .children(rank)
-            .map(|rank| Child { rank, directive_due: false, done_sent: false })
+            .map(|rank| Child { rank, directive_due: false, marker_due: false, done_sent: false })
             .collect();
         let sources = topology.contributors(rank);
         let census = ring::capacity(&shape, sources.len());
@@ -123,6 +99,8 @@ impl Node {
             children,
             dropped: 0,
             directives: VecDeque::new(),
+            steps: None,
+            marker: None,
             done: false,
             bytes: Vec::new(),
         }
@@ -170,6 +148,9 @@ impl Node {
         let mut window = CensusWindow { partial, ..CensusWindow::of(first, last) };
         window.reported = window.windows();
         window.partial.add(&self.shape, self.cell, window.reported, summary);
+        if let Some(steps) = self.steps.as_ref().filter(|_| self.shape.steps) {
+            window.partial.steps.add(steps, window.reported);
+        }
         if self.shape.interval {
             self.add_totals(&mut window, summary);
         }
@@ -396,6 +377,24 @@ impl Node {
         self.advance();
     }
 
+    /// This rank's later summaries name these calls of its steps.
+    pub fn name_steps(&mut self, steps: Option<OwnSteps>) {
+        self.steps = steps;
+    }
+
+    /// At the root: announces to the tree that windows follow steps. Only the first announcement counts.
+    pub fn announce(&mut self, marker: StepMarker) {
+        if self.marker.is_none() {
+            self.marker = Some(marker);
+            self.children.iter_mut().for_each(|child| child.marker_due = true);
+        }
+    }
+
+    /// The steps that windows follow, once they are announced.
+    pub fn announced(&self) -> Option<StepMarker> {
+        self.marker
+    }
+
     /// Takes a message from the parent.
     ///
     /// # Errors
@@ -408,6 +407,7 @@ impl Node {
             DownMessage::Directive(directive) => self.direct(directive),
             DownMessage::Reference(reference) => self.refer(reference),
             DownMessage::Verdict(verdict) => self.judge(&verdict),
+            DownMessage::Steps(marker) => self.announce(marker),
             DownMessage::Done => self.done = true,
         }
         Ok(())
@@ -420,6 +420,11 @@ impl Node {
         let number = self.children.iter().position(|known| known.rank == child)?;
         let child = &mut self.children[number];
         self.bytes.clear();
+        // Before all others: each of them that it waits for is one more visit that it may come too late for.
+        if let Some(marker) = self.marker.filter(|_| std::mem::take(&mut child.marker_due) && !done) {
+            DownMessage::Steps(marker).encode(&self.shape, &mut self.bytes);
+            return Some(&self.bytes);
+        }
         let directive_due = child.directive_due && !done;
         let of_second = self.binned.as_mut().and_then(|(_, second)| second.next_down(number, directive_due));
         if let Some(message) = of_second {

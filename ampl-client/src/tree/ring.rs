@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use ampl_core::message::{
-    Cell, CensusWindow, MOST_STRATA, MetricMoments, Sampled, Second, Shape, StratumSums,
+    Cell, CensusWindow, MOST_NAMED, MOST_STRATA, MetricMoments, NamedCall, Sampled, Second, Shape,
+    StratumSums,
 };
 use ampl_core::stats::Moments;
 use ampl_core::stats::bins::{Histogram, Residuals};
@@ -30,7 +31,8 @@ pub(super) fn capacity(shape: &Shape, contributors: usize) -> usize {
         let sampled = size_of::<Sampled>() + guides * size_of::<[f32; 2]>();
         divisions.groups.len() * (MOST_STRATA * stratum + usize::from(divisions.sample) * sampled)
     });
-    let record = size_of::<CensusWindow>() + shape.cells.len() * cell + divided;
+    let steps = if shape.steps { MOST_NAMED * size_of::<NamedCall>() } else { 0 };
+    let record = size_of::<CensusWindow>() + shape.cells.len() * cell + divided + steps;
     (MEMORY / ((contributors + 2) * record)).clamp(LEAST, RING)
 }
 

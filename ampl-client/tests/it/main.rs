@@ -14,5 +14,6 @@ mod rests;
 mod retrospective;
 mod retrospective_strata;
 mod simulate;
+mod steps;
 mod stragglers;
 mod tree;

@@ -122,7 +122,7 @@ pub enum Marker {
     Pcontrol,
     /// Multiples of a wall-clock period on the aligned clock, in nanoseconds.
     Period(u64),
-    /// The program's own time step; [`Marker::AUTO_PERIOD_NS`] until loops are detected.
+    /// The program's own time step, once it is found; [`Marker::AUTO_PERIOD_NS`] until then.
     Auto,
 }
 
@@ -138,7 +138,7 @@ impl Marker {
         }
     }
 
-    /// `true` if the clock ends windows, not the program.
+    /// `true` if the clock ends windows, not the program; those of `auto` too, as long as no time step is found.
     pub fn is_clock(&self) -> bool {
         matches!(self, Self::Period(_) | Self::Auto)
     }

@@ -49,8 +49,10 @@ impl Draft {
             metric.guide && metric.quantity == Quantity::Wall && metric.event == Event::Window
         };
         let marker = block("window").filter(|window| window.has("marker"));
-        if let Some(window) = marker.filter(|_| config.window.marker == Marker::Auto) {
-            let what = "the detection of the program's time step is not in this version";
+        let is_found = config.window.marker != Marker::Auto || config.trace.structure == Keep::All;
+        if let Some(window) = marker.filter(|_| !is_found) {
+            let what =
+                "time steps are found in the calls, which only trace.structure = \"all\" records all of";
             report.notice(window.at("marker"), "window.marker", what, "period:250ms is used");
         }
         // Of a marker that is wrong the kind is not known.

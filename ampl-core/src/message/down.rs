@@ -1,11 +1,15 @@
 //! Messages down the tree.
 
 use super::partial::Shape;
+use super::steps::{StepCall, StepMarker};
 use super::stratification::Divided;
 use super::verdict::{self, Reference, Verdict};
 use super::wire::{Reader, Writer};
-use super::{KIND_DIRECTIVE, KIND_DONE, KIND_REFERENCE, KIND_VERDICT, MessageError, VERSION, expect_kind};
+use super::{
+    KIND_DIRECTIVE, KIND_DONE, KIND_REFERENCE, KIND_STEPS, KIND_VERDICT, MessageError, VERSION, expect_kind,
+};
 use crate::config::Mechanism;
+use crate::mpi::FUNCTION_COUNT;
 use crate::units::WindowId;
 
 /// The client's decision: which share of which ranks keeps its windows from now on.
@@ -62,6 +66,8 @@ pub enum DownMessage {
     Reference(Reference),
     /// Retrospective decision about a window.
     Verdict(Verdict),
+    /// Windows follow the program's steps.
+    Steps(StepMarker),
     /// Every rank has finished; nothing follows.
     Done,
 }
@@ -110,6 +116,15 @@ impl DownMessage {
                 to.u64(verdict.seed);
                 verdict.encode(&mut to);
             }
+            Self::Steps(marker) => {
+                to.bytes(&[VERSION, KIND_STEPS]);
+                to.u16(marker.patience_s);
+                to.u16(marker.call.function);
+                to.u16(marker.every);
+                to.u64(marker.visit);
+                to.u64(marker.window.0);
+                to.u64(marker.call.path);
+            }
             Self::Directive(directive) => {
                 to.bytes(&[VERSION, KIND_DIRECTIVE, 0]);
                 to.bytes(&[mechanism_byte(directive.mechanism)]);
@@ -137,8 +152,9 @@ impl DownMessage {
     /// [`MessageError`] naming the first thing wrong.
     pub fn decode(bytes: &[u8]) -> Result<Self, MessageError> {
         let mut from = Reader::new(bytes, Self::HEADER)?;
-        let kind = expect_kind(&mut from, &[KIND_DIRECTIVE, KIND_DONE, KIND_REFERENCE, KIND_VERDICT])?;
-        let (_, mechanism) = (from.u8(), from.u8());
+        let kinds = [KIND_DIRECTIVE, KIND_DONE, KIND_REFERENCE, KIND_VERDICT, KIND_STEPS];
+        let kind = expect_kind(&mut from, &kinds)?;
+        let (low, mechanism) = (from.u8(), from.u8());
         let (strata, guides) = (from.u16(), from.u16());
         let (update, first_window, seed) = (from.u64(), WindowId(from.u64()), from.u64());
         match kind {
@@ -149,6 +165,16 @@ impl DownMessage {
             KIND_VERDICT => {
                 let policy = u32::try_from(update).map_err(|_| MessageError::Value { field: "policy" })?;
                 return Verdict::decode(&mut from, strata, (first_window, policy, seed)).map(Self::Verdict);
+            }
+            KIND_STEPS => {
+                from.expect_padded(0)?;
+                let call = StepCall { function: strata, path: seed };
+                if usize::from(strata) >= FUNCTION_COUNT || guides == 0 {
+                    return Err(MessageError::Value { field: "steps" });
+                }
+                let (visit, window, every) = (update, first_window, guides);
+                let patience_s = u16::from_le_bytes([low, mechanism]);
+                return Ok(Self::Steps(StepMarker { call, visit, window, every, patience_s }));
             }
             KIND_DONE => from.expect_padded(usize::from(strata) * Self::STRATUM)?,
             _ => from.expect_some(usize::from(strata) * Self::STRATUM)?,

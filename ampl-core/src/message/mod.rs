@@ -4,11 +4,15 @@
 //! a [`DownMessage`]. The plan alone bounds their length: nothing grows with the number of ranks, and no list of ranks
 //! is ever sent. Under retrospective decisions each window passes twice: its sums, then its ranks by bin once a
 //! [`Reference`] has come to bin them by. A [`Verdict`] comes down for it.
+//!
+//! Where windows are to follow the program's steps, ranks name the calls of a step in their summaries ([`StepSums`]), and
+//! a [`StepMarker`] comes down.
 
 mod decision;
 mod down;
 mod moments;
 mod partial;
+mod steps;
 mod stratification;
 mod summary;
 mod up;
@@ -18,6 +22,7 @@ mod wire;
 pub use decision::Decision;
 pub use down::{Directive, DownMessage, StratumDirective};
 pub use partial::{Cell, CellKey, MetricMoments, Partial, Second, Shape};
+pub use steps::{MOST_NAMED, NamedCall, OwnSteps, StepCall, StepMarker, StepSums};
 pub use stratification::{
     Divided, DividedSums, Own, Sampled, Stratification, Stratifications, StratumCount, StratumSums,
 };
@@ -28,13 +33,14 @@ pub use verdict::{GroupReference, GroupVerdict, MOST_STRATA, Reference, StratumV
 use wire::Reader;
 
 /// First byte of every message.
-pub const VERSION: u8 = 5;
+pub const VERSION: u8 = 6;
 
 const KIND_UP: u8 = 1;
 const KIND_DIRECTIVE: u8 = 2;
 const KIND_DONE: u8 = 3;
 const KIND_REFERENCE: u8 = 4;
 const KIND_VERDICT: u8 = 5;
+const KIND_STEPS: u8 = 6;
 
 /// Reason why bytes are not a message of this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

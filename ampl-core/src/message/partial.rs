@@ -3,12 +3,13 @@
 use super::MessageError;
 use super::down::DownMessage;
 use super::moments;
+use super::steps::StepSums;
 use super::stratification::{DividedSums, Stratifications};
 use super::summary::{MetricSummary, Summary};
 use super::up::UpMessage;
 use super::verdict::{GroupVerdict, MOST_STRATA};
 use super::wire::{Reader, Writer};
-use crate::config::{Metric, Quantity, Selection, Sizing, Summaries, Target};
+use crate::config::{Marker, Metric, Quantity, Selection, Sizing, Summaries, Target};
 use crate::plan::{GroupPlan, Plan};
 use crate::stats::Moments;
 use crate::stats::bins::{Histogram, Occupied, Point, Residuals};
@@ -40,6 +41,8 @@ pub struct Shape {
     pub second: Option<Second>,
     /// Layout of the sums for groups that are to be divided; `None` where there is no such group.
     pub divisions: Option<Stratifications>,
+    /// `true` if windows are to follow the program's steps, which ranks name.
+    pub steps: bool,
 }
 
 /// Layout of a second pass over windows, so that each is decided by its own values: ranks by bin.
@@ -144,6 +147,7 @@ impl Shape {
             interval: !census && sampling.sizing == Sizing::Ampl2008,
             second: Second::of(plan),
             divisions: None,
+            steps: plan.config.window.marker == Marker::Auto,
         };
         if census {
             let up = UpMessage::HEADER + shape.first_payload();
@@ -171,7 +175,7 @@ impl Shape {
         let metrics = || vec![MetricMoments::default(); self.asked.len()];
         let cell = |&key| Cell { key, reported: 0, kept: 0, bytes: 0, spent: 0, metrics: metrics() };
         let divided = self.divisions.as_ref().map_or_else(Vec::new, Stratifications::sums);
-        Partial { cells: self.cells.iter().map(cell).collect(), binned: Vec::new(), divided }
+        Partial { cells: self.cells.iter().map(cell).collect(), divided, ..Partial::default() }
     }
 
     /// Sums over no rank of the second pass.
@@ -180,13 +184,14 @@ impl Shape {
             let each = Histogram::new(usize::from(second.bins), second.guides.len());
             vec![each; second.groups.len()]
         });
-        Partial { cells: Vec::new(), binned, divided: Vec::new() }
+        Partial { binned, ..Partial::default() }
     }
 
     /// Bytes of the larger of the two passes' sums.
     pub(super) fn encoded_len(&self) -> usize {
         let divided = self.divisions.as_ref().map_or(0, Stratifications::up_payload);
-        (self.first_payload() + divided).max(self.second.as_ref().map_or(0, Second::payload))
+        let steps = if self.steps { StepSums::MOST_BYTES } else { 0 };
+        (self.first_payload() + divided + steps).max(self.second.as_ref().map_or(0, Second::payload))
     }
 
     fn first_payload(&self) -> usize {
@@ -215,6 +220,8 @@ pub struct Partial {
     pub binned: Vec<Histogram>,
     /// Stratum sums, per group of [`Stratifications::groups`]; none in the second pass.
     pub divided: Vec<DividedSums>,
+    /// Calls of each step, in the first pass where [`Shape::steps`] asks for them.
+    pub steps: StepSums,
 }
 
 /// Sums over ranks that are sampled together.
@@ -272,6 +279,7 @@ impl Partial {
         }
         self.binned.iter_mut().for_each(Histogram::clear);
         self.divided.clear();
+        self.steps.clear();
     }
 
     /// Adds the sums of `other`, of the same shape.
@@ -293,6 +301,7 @@ impl Partial {
         self.binned.iter_mut().zip(&other.binned).for_each(|(sum, more)| sum.merge(more));
         debug_assert_eq!(self.divided.len(), other.divided.len());
         self.divided.iter_mut().zip(&other.divided).for_each(|(sum, more)| sum.merge(more));
+        self.steps.merge(&other.steps);
     }
 
     /// Adds one rank's summary of `windows` windows to the cell of that index.
@@ -346,6 +355,9 @@ impl Partial {
             }
         }
         self.divided.iter().for_each(|divided| divided.encode(to));
+        if shape.steps {
+            self.steps.encode(to);
+        }
     }
 
     /// Appends the second pass's sums. Empty bins are left out: most of them, in messages from below.

@@ -12,6 +12,7 @@ const INTERVAL: u8 = 1 << 1;
 const LATE: u8 = 1 << 2;
 const WINDOW: u8 = 1 << 3;
 const DIVIDED: u8 = 1 << 4;
+const STEPS: u8 = 1 << 5;
 
 /// Sums of one window, or of a range of windows that were merged because they had to wait too long.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,7 +101,8 @@ impl UpMessage {
             return false;
         };
         let counts = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]), u32::from_le_bytes(bins));
-        flags & (CENSUS | INTERVAL | DIVIDED) == Self::kinds(shape) && counts == Self::counts(shape, pass)
+        flags & (CENSUS | INTERVAL | DIVIDED | STEPS) == Self::kinds(shape)
+            && counts == Self::counts(shape, pass)
     }
 
     /// Flags of the kinds of sums that `shape` has besides those of kept windows.
@@ -108,6 +110,7 @@ impl UpMessage {
         (if shape.census { CENSUS } else { 0 })
             | (if shape.interval { INTERVAL } else { 0 })
             | (if shape.divisions.is_some() { DIVIDED } else { 0 })
+            | (if shape.steps { STEPS } else { 0 })
     }
 
     /// Rows and columns of a pass, then its bins in the second pass, or the groups and guides that are divided in the
@@ -167,7 +170,7 @@ impl UpMessage {
         let mut from = Reader::new(bytes, Self::HEADER)?;
         expect_kind(&mut from, &[KIND_UP])?;
         let (pass, flags) = (from.u8(), from.u8());
-        if flags & !(CENSUS | INTERVAL | LATE | WINDOW | DIVIDED) != 0 {
+        if flags & !(CENSUS | INTERVAL | LATE | WINDOW | DIVIDED | STEPS) != 0 {
             return Err(MessageError::Value { field: "flags" });
         }
         let (rows, columns) = (from.u16(), from.u16());
@@ -179,6 +182,7 @@ impl UpMessage {
         }
         // What is allocated is bounded by the bytes there are.
         partial.divided.clear();
+        partial.steps.clear();
         match pass {
             0 => {
                 partial.binned.clear();
@@ -187,6 +191,9 @@ impl UpMessage {
                 let groups = if flags & DIVIDED != 0 { bins >> 16 } else { 0 };
                 for _ in 0..groups {
                     partial.divided.push(DividedSums::decode(&mut from, bins as u16)?);
+                }
+                if flags & STEPS != 0 {
+                    partial.steps.decode(&mut from)?;
                 }
             }
             1 => {

@@ -121,11 +121,11 @@ fn sentence(gap: &Missing) -> String {
             plural(*all, "call")
         ),
         Missing::ByClock { ranks, from_ns } => format!(
-            "windows of {} ({ranks}) end by the clock from {} on: no region of the marker",
+            "windows of {} ({ranks}) end by the clock from {} on: the marker does not come",
             number(ranks),
             duration(*from_ns as f64)
         ),
-        Missing::DifferentTimes => "other ranks name it: windows of one number are of different times".into(),
+        Missing::DifferentTimes => "other ranks meet it: windows of one number are of different times".into(),
         Missing::Policy { trace, names } => {
             let (names, more) = some(names);
             let lacks = match trace {

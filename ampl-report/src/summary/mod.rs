@@ -6,6 +6,7 @@ mod missing_data;
 pub(crate) mod places;
 mod sampling;
 mod sites;
+mod steps;
 mod storage;
 mod verdict;
 
@@ -58,6 +59,7 @@ pub fn text(trace: &Trace, source: &Source<'_>) -> String {
     } else {
         efficiency::write(&mut out, trace, plan.as_ref());
         sampling::write(&mut out, trace, plan.as_ref());
+        steps::write(&mut out, trace, plan.as_ref());
     }
     moved(&mut out, trace);
     storage::write(&mut out, trace, plan.as_ref(), !source.has_file);

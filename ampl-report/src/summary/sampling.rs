@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use ampl_analysis::coverage::Extent;
 use ampl_analysis::decisions::{absolute_groups, by_group};
 use ampl_analysis::efficiency::run_times;
+use ampl_analysis::followed_steps::followed;
 use ampl_analysis::missing_data::ended_none;
 use ampl_analysis::window_times::partial_windows;
 use ampl_core::config::{Keep, Marker};
@@ -95,8 +96,11 @@ pub(super) fn write(out: &mut Page, trace: &Trace, plan: Option<&Plan>) {
 /// Event that ended the windows, which need not be the marker that the job file names.
 fn ends(trace: &Trace, plan: &Plan) -> String {
     let window = &plan.config.window;
+    if let Some(Ok(following)) = followed(trace, plan) {
+        return format!("following time steps from {} on", count(following.steps.window));
+    }
     let marker = match window.marker {
-        // The program's time step is not detected yet.
+        // No time step was found.
         Marker::Auto => Marker::Period(Marker::AUTO_PERIOD_NS),
         _ => window.marker.clone(),
     };
@@ -115,6 +119,7 @@ fn ends(trace: &Trace, plan: &Plan) -> String {
     }
     let marker = match window.every {
         1 => marker,
+        _ if window.marker == Marker::Auto => marker,
         every => format!("{every} markers '{marker}'"),
     };
     match by_clock.len() {

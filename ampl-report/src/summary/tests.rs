@@ -276,7 +276,7 @@ fn windows_by_the_clock_say_where_and_whether_others_have_other_ones() {
     trace.ranks[3].process.steps = vec![step.clone()];
     let said = text(&trace, Path::new("r"));
     assert!(said.contains("windows of 1 rank (3) end by the clock from 10 s on"), "{said}");
-    assert!(said.contains("other ranks name it: windows of one number are of different times"), "{said}");
+    assert!(said.contains("other ranks meet it: windows of one number are of different times"), "{said}");
     trace.ranks.iter_mut().for_each(|rank| rank.process.steps = vec![step.clone()]);
     let said = text(&trace, Path::new("r"));
     assert!(said.contains("end by the clock") && !said.contains("other ranks"), "{said}");

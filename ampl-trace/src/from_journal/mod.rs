@@ -22,15 +22,16 @@ use crate::error::ReadError;
 use crate::gaps::Reason;
 use crate::journal::{self, Block, BlockKind, Journal, SITE_WORDS, flag, word};
 use crate::model::{
-    Aggregate, ClockFit, GaveUp, LASTING_STRATA, LeftOutRegion, Liveness, Process, RankTrace, RunInfo, Step,
-    WindowSummary, call_path,
+    Aggregate, ClockFit, FollowedSteps, GaveUp, LASTING_STRATA, LeftOutRegion, Liveness, Process, RankTrace,
+    RunInfo, Step, WindowSummary, call_path,
 };
 use crate::record::{
     Kind, OBJECT_HANDLE, Record, Records, TEXT_DECISION, TEXT_LEFT_OUT, TEXT_METADATA, TEXT_RUN, TEXT_STEP,
-    WINDOW_BUFFERED, WINDOW_DRAWN, WINDOW_FIXED_WORDS, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL,
-    WINDOW_PARTNER, WINDOW_RUN, WINDOW_STRATUM, Word, get_text,
+    TEXT_TIMESTEP, WINDOW_BUFFERED, WINDOW_DRAWN, WINDOW_FIXED_WORDS, WINDOW_INCLUSION, WINDOW_KEPT,
+    WINDOW_PARTIAL, WINDOW_PARTNER, WINDOW_RUN, WINDOW_STRATUM, Word, get_text,
 };
 use crate::structure::{Comm, RankStructure, Signature, ThreadStructure};
+use crate::timestep::TimestepRecord;
 use crate::timing::{Encoder, Settings};
 use crate::totals::{MOST_CALLERS, SEVERAL, Totals, Way};
 use clock::Clock;
@@ -176,6 +177,8 @@ fn process(journal: &Journal<'_>, clock: Clock) -> Process {
         }),
         steps: Vec::new(),
         threads: Vec::new(),
+        followed: None,
+        unannounced: None,
         regions_left_out: Vec::new(),
         liveness: Liveness::Unknown,
     }
@@ -384,6 +387,13 @@ impl Scan {
                         let at = self.clock.instant(step.at).max(0) as u64;
                         out.rank.process.steps.push(Step { at, ..step });
                     }
+                    TEXT_TIMESTEP => match serde_json::from_str(&text).ok()? {
+                        TimestepRecord::Followed(steps) => {
+                            let at = self.clock.instant(steps.at).max(0) as u64;
+                            out.rank.process.followed = Some(FollowedSteps { at, ..steps });
+                        }
+                        TimestepRecord::Unannounced(steps) => out.rank.process.unannounced = Some(steps),
+                    },
                     _ => return None,
                 }
             }

@@ -18,6 +18,7 @@ mod closed;
 mod code;
 mod dump;
 mod engine;
+mod expansions;
 mod lists;
 mod predict;
 mod runs;
@@ -25,6 +26,7 @@ mod trim;
 mod without;
 
 pub use builder::Builder;
+pub use expansions::Expansions;
 pub use runs::Runs;
 
 use smallvec::SmallVec;

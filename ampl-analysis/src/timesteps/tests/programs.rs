@@ -1,10 +1,10 @@
 //! Random programs, which know their steps.
 
+use ampl_trace::loops::find::{Finder, Found};
+use ampl_trace::loops::flow_graph::Set;
+use ampl_trace::loops::sequence::{MOST_WORK, Sequence, Token};
 use proptest::prelude::*;
 
-use super::super::find::{Finder, Found};
-use super::super::flow_graph::Set;
-use super::super::sequence::{Sequence, Token};
 use super::grammar;
 
 /// The loop of `calls`; no functions are known.
@@ -14,7 +14,7 @@ fn found(calls: &[u32]) -> Option<Found> {
 
 fn found_with(calls: &[u32], encloses: &dyn Fn(&Set, &Set) -> bool) -> Option<Found> {
     let tokens: Vec<Token> = (0..1000).map(Token::Shape).collect();
-    let (sequence, whole) = Sequence::of(&grammar(calls), &tokens).expect("a sound grammar");
+    let (sequence, whole) = Sequence::within(&grammar(calls), &tokens, MOST_WORK).expect("a sound grammar");
     let found = Finder { sequence: &sequence, encloses, accepts: &|_| true }.find(&whole)?;
     let sum =
         [&found.before, &found.inside, &found.after].map(|slice| sequence.calls(slice)).iter().sum::<u64>();
@@ -267,7 +267,7 @@ fn steps_around_gaps_are_counted_as_far_as_they_go() {
     let tokens: Vec<Token> = (0..20).map(Token::Shape).chain([Token::Gap]).collect();
     let calls =
         [vec![9], [0, 1, 2].repeat(30), vec![0, 20, 20, 20, 2], [0, 1, 2].repeat(30), vec![8]].concat();
-    let (sequence, whole) = Sequence::of(&grammar(&calls), &tokens).unwrap();
+    let (sequence, whole) = Sequence::within(&grammar(&calls), &tokens, MOST_WORK).unwrap();
     let found =
         Finder { sequence: &sequence, encloses: &|_, _| false, accepts: &|_| true }.find(&whole).unwrap();
     assert_eq!((found.steps, sequence.missing(&found.inside)), (60, 3));

@@ -1,13 +1,13 @@
 use std::collections::BTreeMap;
 
+use ampl_trace::loops::flow_graph::{FlowGraph, Set};
+use ampl_trace::loops::repetition::longest;
+use ampl_trace::loops::sequence::{Anchor, Flow, MOST_WORK, Part, Sequence, Slice, Token};
 use proptest::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::random_loops::loops;
 
-use super::super::flow_graph::{FlowGraph, Set};
-use super::super::repetition::longest;
-use super::super::sequence::{Anchor, Flow, Part, Sequence, Slice, Token};
 use super::grammar;
 
 /// Terminals: 0 to 5 are shapes, 6 is left out, 7 is a gap.
@@ -32,7 +32,7 @@ fn kept(calls: &[u32]) -> Vec<u32> {
 }
 
 fn built(calls: &[u32]) -> (Sequence, Slice) {
-    Sequence::of(&grammar(calls), &TOKENS).expect("a sound grammar")
+    Sequence::within(&grammar(calls), &TOKENS, MOST_WORK).expect("a sound grammar")
 }
 
 fn naive_flow(calls: &[u32]) -> Flow {
@@ -202,7 +202,7 @@ fn equal_steps_are_one_part() {
         (0..if step == 70_000 { 5 } else { 6 }).for_each(|_| calls.extend([1, 2]));
     }
     let (sequence, whole) = built(&calls);
-    assert!(whole.len() < 20 && sequence.len() < 40, "{} {}", whole.len(), sequence.len());
+    assert!(whole.len() < 20 && sequence.parts_in_all() < 40, "{} {}", whole.len(), sequence.parts_in_all());
     assert_eq!(sequence.calls(&whole), calls.len() as u64);
 }
 
@@ -210,8 +210,11 @@ fn equal_steps_are_one_part() {
 fn grammars_that_are_not_sound_are_refused() {
     let mut broken = grammar(&[0, 1, 0, 1, 0, 1]);
     broken.rules[0][0].counts.push((2, 1));
-    assert!(Sequence::of(&broken, &TOKENS).is_none());
-    assert!(Sequence::of(&grammar(&[0, 9]), &TOKENS).is_none(), "a terminal without a meaning");
+    assert!(Sequence::within(&broken, &TOKENS, MOST_WORK).is_none());
+    assert!(
+        Sequence::within(&grammar(&[0, 9]), &TOKENS, MOST_WORK).is_none(),
+        "a terminal without a meaning"
+    );
     let (sequence, whole) = built(&[]);
     assert_eq!((sequence.calls(&whole), whole), (0, vec![]));
 }

@@ -183,8 +183,8 @@ settings! {
                 ("pcontrol", "MPI_Pcontrol with any level but 0, which pauses, and 1, which resumes"),
                 (
                     "auto",
-                    "the program's time step; not found in this version, which says so and takes \
-                     period:250ms",
+                    "the program's time step, which ampl finds; windows before that, and of a program without \
+                     one, last 250 ms",
                 ),
             ]),
             examples("\"region:TIMESTEP\"", "\"mpi:MPI_Alreduce\"");

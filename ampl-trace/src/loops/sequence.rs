@@ -3,13 +3,18 @@
 //! Built from a grammar in time of the order of its size and of its lists of counts. What is asked of a sequence is
 //! computed once for each part.
 
-use ampl_trace::grammar::Grammar;
+use ampl_core::mpi::FUNCTION_COUNT;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::build::Build;
+use crate::grammar::Grammar;
+use crate::record::{CALL_MISS, GAP};
 
 /// Deepest nesting of parts, and of rules whose expansions differ.
-pub const DEEPEST: u32 = 400;
+pub(super) const DEEPEST: u32 = 400;
+
+/// Positions of a grammar that may be visited where nothing waits for the answer.
+pub const MOST_WORK: u64 = 1 << 25;
 
 /// Meaning of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +25,17 @@ pub enum Token {
     Gap,
     /// Calls of that shape.
     Shape(u32),
+}
+
+impl Token {
+    /// The meaning of calls of `function` with call flags `flags` that are of no shape.
+    pub fn of_no_shape(function: u16, flags: u8) -> Option<Self> {
+        match function {
+            GAP => Some(Self::Gap),
+            _ if flags & CALL_MISS != 0 || usize::from(function) >= FUNCTION_COUNT => Some(Self::Left),
+            _ => None,
+        }
+    }
 }
 
 /// Number of a part.
@@ -102,18 +118,18 @@ impl Anchor {
 
 impl Sequence {
     /// The sequence of `grammar`, whose terminals mean `tokens`, and the whole of it; `None` where the grammar is not
-    /// sound, or too irregular for the work allowed.
-    pub fn of(grammar: &Grammar, tokens: &[Token]) -> Option<(Self, Slice)> {
+    /// sound, or so irregular that more than `work` positions would be visited.
+    pub fn within(grammar: &Grammar, tokens: &[Token], work: u64) -> Option<(Self, Slice)> {
         if !grammar.is_sound() {
             return None;
         }
-        let mut build = Build::new(grammar, tokens)?;
+        let mut build = Build::new(grammar, tokens, work)?;
         let slice = build.expand(0, 0)?;
         Some((build.sequence, slice))
     }
 
     /// Number of parts.
-    pub fn len(&self) -> usize {
+    pub fn parts_in_all(&self) -> usize {
         self.nodes.len()
     }
 
@@ -356,9 +372,11 @@ impl Sequence {
     }
 }
 
-#[cfg(test)]
 impl Sequence {
-    /// The parts of a part; its shape, none for a gap, where it has no parts.
+    /// The parts of a part.
+    ///
+    /// # Errors
+    /// Its shape, `None` for a gap, where it has no parts.
     pub fn inner(&self, part: Part) -> Result<&[(Part, u64)], Option<u32>> {
         match &self.nodes[part as usize].content {
             Content::Parts(parts) => Ok(parts),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ampl_trace::grammar::{Grammar, Item};
+use super::{Grammar, Item};
 
 /// Progress in the counts of all positions of a sound grammar.
 #[derive(Clone, Debug)]

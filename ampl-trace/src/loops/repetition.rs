@@ -89,7 +89,7 @@ pub fn longest(sequence: &Sequence, whole: &Slice) -> Option<Repetition> {
 impl<'a> Hashes<'a> {
     fn new(sequence: &'a Sequence, whole: &'a Slice) -> Self {
         let mut hashes = Self { sequence, whole, of: Vec::new(), lengths: Vec::new() };
-        for part in 0..sequence.len() as Part {
+        for part in 0..sequence.parts_in_all() as Part {
             let parts = sequence.parts(part);
             let (hash, length) = match parts {
                 [] => (Hash { value: u64::from(part) + 1, power: BASE }, 1),

@@ -53,7 +53,7 @@ impl FlowGraph {
     }
 
     /// Number of shapes.
-    pub fn len(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.shapes.len()
     }
 

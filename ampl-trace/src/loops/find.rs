@@ -65,7 +65,7 @@ impl Finder<'_> {
         let depth = depth.checked_sub(1)?;
         let flow = self.sequence.flow(slice);
         let graph = FlowGraph::of(&flow, None, &[]);
-        if graph.len() > MOST_SHAPES {
+        if graph.size() > MOST_SHAPES {
             return None;
         }
         let mut parts = graph.cycles();

@@ -2,63 +2,77 @@
 
 use std::collections::BTreeMap;
 
-use ampl_core::mpi::Traffic;
-use ampl_core::mpi::{Class, Function};
-use ampl_trace::grammar::Grammar;
+use ampl_core::mpi::{Class, Function, Traffic};
 use rustc_hash::FxHashMap;
 
-use super::Place;
-use super::call_paths::Ways;
 use super::find::{Finder, Found};
 use super::flow_graph::Set;
 use super::repetition::{Repetition, longest};
 use super::sequence::{Anchor, Flow, Sequence, Slice, Token};
-use super::shapes::{Frame, Shapes};
+use crate::grammar::Grammar;
 
 /// Kinds of arguments at one place from which on they tell parts of a step apart.
 const LEAST_KINDS: usize = 3;
 /// Share of a loop's calls that the loop by arguments must have, too.
 const SAME_CALLS: f64 = 0.9;
 
-/// A thread of ranks with one grammar.
-pub struct Calls<'a, 's> {
-    /// Its shapes.
-    pub shapes: &'s Shapes<'a>,
-    /// Hashes of arguments by terminal: ranks alone, and all that tells parts of a step apart.
-    pub arguments: &'s [(Option<u64>, u64)],
-    /// Ways to the shapes.
-    pub ways: &'s Ways<'a>,
+/// Meaning of the terminals of a thread.
+pub struct Calls<'a> {
+    /// Meaning of each terminal.
+    pub tokens: &'a [Token],
+    /// Function of each shape.
+    pub functions: &'a [u16],
+    /// [Hashes of arguments](super::hashes) by terminal.
+    pub arguments: &'a [(Option<u64>, u64)],
+    /// True where the loop of the first shapes lies in a function that makes calls of the second besides.
+    pub encloses: &'a dyn Fn(&Set, &Set) -> bool,
+    /// Most positions of a grammar that are visited.
+    pub work: u64,
 }
 
-/// The loop of a rank.
+/// The loop of a thread.
 #[derive(Clone, Debug)]
-pub struct RankLoop<'a> {
+pub struct Steps {
+    /// Iterations.
     pub steps: u64,
+    /// Steps before the loop, as warm-up.
     pub warm_up: u64,
+    /// Calls inside the loop.
     pub calls: u64,
+    /// Calls before it.
     pub start_up: u64,
+    /// Calls behind it.
     pub wind_down: u64,
+    /// Calls inside it that were counted and not recorded.
     pub missing: u64,
+    /// True where the number of steps comes from arguments, too.
     pub by_arguments: bool,
     /// Calls inside the loop by function.
     pub functions: BTreeMap<u16, u64>,
-    pub place: Place<'a>,
-    pub common: Vec<Frame<'a>>,
+    /// Shapes inside the loop.
+    pub body: Set,
+    /// Shape of a call of each step.
+    pub place: u32,
+    /// True where that is called once in each step.
+    pub is_marker: bool,
+    /// Shapes that are called once in each step, ascending; of the last step, which may be under way, at most once.
+    pub once: Vec<u32>,
 }
 
-/// Reason why a rank has none.
+/// Reason why a thread's loop is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooIrregular;
 
-impl<'a> Calls<'a, '_> {
+impl Calls<'_> {
     /// The loop in `grammar`.
-    pub fn find(&self, grammar: &Grammar) -> Result<Option<RankLoop<'a>>, TooIrregular> {
-        let tokens = &self.shapes.tokens;
-        let (sequence, whole) = Sequence::of(grammar, tokens).ok_or(TooIrregular)?;
+    ///
+    /// # Errors
+    /// [`TooIrregular`] where the work allowed does not suffice.
+    pub fn find(&self, grammar: &Grammar) -> Result<Option<Steps>, TooIrregular> {
+        let (sequence, whole) = Sequence::within(grammar, self.tokens, self.work).ok_or(TooIrregular)?;
         let partners = self.partners(grammar);
         let accepts = |body: &Set| self.communicates(body) && !is_over_ranks(body, &partners);
-        let encloses = |inner: &Set, rest: &Set| self.ways.encloses(inner, rest);
-        let mut finder = Finder { sequence: &sequence, encloses: &encloses, accepts: &accepts };
+        let mut finder = Finder { sequence: &sequence, encloses: self.encloses, accepts: &accepts };
         let Some(found) = finder.find(&whole) else { return Ok(None) };
         let calls = sequence.calls(&found.inside);
         if let Some(refined) = self.by_arguments(grammar, &found, calls) {
@@ -69,11 +83,10 @@ impl<'a> Calls<'a, '_> {
 
     /// The loop by shapes and arguments, where that is one outside of `found`: calls of all parts of its steps look
     /// alike by their places.
-    fn by_arguments(&self, grammar: &Grammar, found: &Found, calls: u64) -> Option<RankLoop<'a>> {
+    fn by_arguments(&self, grammar: &Grammar, found: &Found, calls: u64) -> Option<Steps> {
         let mut kinds: Vec<(u32, u64)> = Vec::new();
         let mut known: FxHashMap<(u32, u64), u32> = FxHashMap::default();
         let tokens: Vec<Token> = self
-            .shapes
             .tokens
             .iter()
             .zip(self.arguments)
@@ -91,9 +104,9 @@ impl<'a> Calls<'a, '_> {
         if !found.body.iter().any(is_varied) {
             return None;
         }
-        let (sequence, whole) = Sequence::of(grammar, &tokens)?;
+        let (sequence, whole) = Sequence::within(grammar, &tokens, self.work)?;
         let shapes = |set: &Set| -> Set { set.iter().map(|&kind| kinds[kind as usize].0).collect() };
-        let encloses = |inner: &Set, rest: &Set| self.ways.encloses(&shapes(inner), &shapes(rest));
+        let encloses = |inner: &Set, rest: &Set| (self.encloses)(&shapes(inner), &shapes(rest));
         let mut finder = Finder { sequence: &sequence, encloses: &encloses, accepts: &|_| true };
         let refined = finder.find(&whole);
         if refined.is_some_and(|refined| refined.steps == found.steps) {
@@ -116,20 +129,23 @@ impl<'a> Calls<'a, '_> {
         found: &Found,
         shape_of: &dyn Fn(u32) -> u32,
         by_arguments: bool,
-    ) -> RankLoop<'a> {
+    ) -> Steps {
         let flow = sequence.flow(&found.inside);
         let mut functions: BTreeMap<u16, u64> = BTreeMap::new();
         for (&shape, calls) in &flow.calls {
-            let function = self.shapes.shapes[shape_of(shape) as usize].function;
+            let function = self.functions[shape_of(shape) as usize];
             *functions.entry(function).or_default() += calls;
         }
-        let body: Set = flow.calls.keys().map(|&shape| shape_of(shape)).collect();
         let first = sequence.first(&found.inside).unwrap_or(0);
         let marker = found.anchor.shapes.iter().copied().min().unwrap_or(first);
-        let marker_shape = &self.shapes.shapes[shape_of(marker) as usize];
-        let is_marker = !by_arguments && found.anchor.shapes.len() == 1 && flow.of(marker) == found.steps;
+        let once = |calls: u64| calls == found.steps || calls == found.steps + 1;
+        let mut all_once: Vec<u32> = match by_arguments {
+            true => Vec::new(),
+            false => flow.calls.iter().filter(|of| once(*of.1)).map(|of| *of.0).collect(),
+        };
+        all_once.sort_unstable();
         let calls = |slice: &Slice| sequence.calls(slice);
-        RankLoop {
+        Steps {
             steps: found.steps,
             warm_up: warm_up(&flow, &sequence.flow(&found.before), found.steps),
             calls: calls(&found.inside),
@@ -138,15 +154,17 @@ impl<'a> Calls<'a, '_> {
             missing: sequence.missing(&found.inside),
             by_arguments,
             functions,
-            place: Place { function: marker_shape.function, path: marker_shape.path.clone(), is_marker },
-            common: self.ways.common(&body),
+            body: flow.calls.keys().map(|&shape| shape_of(shape)).collect(),
+            place: shape_of(marker),
+            is_marker: !by_arguments && found.anchor.shapes.len() == 1 && flow.of(marker) == found.steps,
+            once: all_once,
         }
     }
 
     /// True where calls of `body` move data, or wait for other ranks.
     fn communicates(&self, body: &Set) -> bool {
         body.iter().any(|&shape| {
-            let function = Function(self.shapes.shapes[shape as usize].function);
+            let function = Function(self.functions[shape as usize]);
             let spec = function.spec();
             spec.traffic != Traffic::None
                 || function.synchronises()
@@ -158,7 +176,7 @@ impl<'a> Calls<'a, '_> {
     fn partners(&self, grammar: &Grammar) -> FxHashMap<u32, FxHashMap<u64, u64>> {
         let mut partners: FxHashMap<u32, FxHashMap<u64, u64>> = FxHashMap::default();
         for (terminal, calls) in grammar.totals() {
-            let Some(&Token::Shape(shape)) = self.shapes.tokens.get(terminal as usize) else { continue };
+            let Some(&Token::Shape(shape)) = self.tokens.get(terminal as usize) else { continue };
             if let Some(&(Some(partner), _)) = self.arguments.get(terminal as usize) {
                 *partners.entry(shape).or_default().entry(partner).or_default() += calls;
             }

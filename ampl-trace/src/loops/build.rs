@@ -1,12 +1,7 @@
 //! Sequences from grammars: expansions of a rule that are alike are made once.
 
-use ampl_trace::grammar::Grammar;
-
 use super::sequence::{DEEPEST, Part, Sequence, Slice, Token};
-use crate::expansions::Expansions;
-
-/// Most positions that are visited to build a sequence.
-const MOST_WORK: u64 = 1 << 25;
+use crate::grammar::{Expansions, Grammar};
 
 /// A sequence that is built from a grammar.
 pub struct Build<'a> {
@@ -22,12 +17,13 @@ pub struct Build<'a> {
 }
 
 impl<'a> Build<'a> {
-    /// The parts of the terminals and of the rules that are always alike; `None` where these are too many.
-    pub fn new(grammar: &'a Grammar, tokens: &[Token]) -> Option<Self> {
+    /// The parts of the terminals and of the rules that are always alike; `None` where more than `work` positions would be
+    /// visited.
+    pub fn new(grammar: &'a Grammar, tokens: &[Token], work: u64) -> Option<Self> {
         let mut sequence = Sequence::default();
         let terminals = tokens.iter().map(|&token| sequence.token(token)).collect();
         let fixed = vec![None; grammar.rules.len()];
-        let counts = Expansions::new(grammar, MOST_WORK);
+        let counts = Expansions::new(grammar, work);
         let mut build = Self { grammar, terminals, fixed, counts, sequence };
         build.fix()?;
         Some(build)

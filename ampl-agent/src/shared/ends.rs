@@ -1,0 +1,70 @@
+//! Ends of windows, as far as the clock ends them.
+
+use ampl_core::config::Marker;
+use ampl_core::message::StepMarker;
+
+use super::{MARKER_WAIT_NS, OpenWindow, Shared};
+use crate::window::Boundary;
+
+impl Shared {
+    /// When the window numbered in `open` ends, as far as that is known where it begins, at `now`.
+    pub(crate) fn open_next(&self, open: &mut OpenWindow, now: u64) {
+        open.markers_met = 0;
+        let number = open.window.0;
+        match self.boundary {
+            Some(Boundary::Period { nanos } | Boundary::Steps { nanos }) => match open.steps {
+                Some(steps) if number + 1 >= steps.window.0 => self.await_step(open, &steps, now, nanos),
+                _ => open.until = self.ticks_at((number + 1).saturating_mul(nanos)),
+            },
+            Some(Boundary::Region { .. }) => {
+                open.fallen_back |= number > 0 && now == open.until;
+                open.until = match (number, open.fallen_back) {
+                    (0, _) => self.ticks_at(MARKER_WAIT_NS),
+                    (_, true) => {
+                        self.ticks_at(MARKER_WAIT_NS + number.saturating_mul(Marker::AUTO_PERIOD_NS))
+                    }
+                    (_, false) => u64::MAX,
+                };
+            }
+            _ => {}
+        }
+    }
+
+    /// The open window, which begins at `now`, ends at a visit of `steps`. Where none comes for long the clock ends it, and
+    /// those behind it: at the same times on all ranks.
+    fn await_step(&self, open: &mut OpenWindow, steps: &StepMarker, now: u64, nanos: u64) {
+        open.fallen_back |= open.window >= steps.window && now == open.until;
+        let elapsed = self.nanos_at(now);
+        open.until = if open.fallen_back {
+            // It begins at a multiple, but for rounding.
+            self.ticks_at((elapsed.saturating_add(nanos / 2) / nanos + 1).saturating_mul(nanos))
+        } else {
+            let patience = u64::from(steps.patience_s.max(1)) * 1_000_000_000;
+            self.ticks_at((elapsed / patience + 2).saturating_mul(patience))
+        };
+    }
+
+    /// Nanoseconds since T0 at `now`.
+    fn nanos_at(&self, now: u64) -> u64 {
+        let (ticks, first) = self.journal.first_pair();
+        let elapsed = now.saturating_sub(ticks) as f64 * self.journal.nanos_per_tick();
+        (elapsed as i64).saturating_add(first).max(0) as u64
+    }
+
+    /// Windows from the open one on that are over at `now` under the directive in force, and the ticks at which the
+    /// last of them ends. The open one's draw is as likely as their own would be.
+    pub(crate) fn over(&self, open: &OpenWindow, now: u64) -> Option<(u64, u64)> {
+        let Some(Boundary::Period { nanos } | Boundary::Steps { nanos }) = self.boundary else { return None };
+        // Subtract one: rounding in the tick conversion may overshoot by one window.
+        let mut next = (self.nanos_at(now) / nanos.max(1)).saturating_sub(1);
+        let directed = self.directed();
+        if directed > open.window.0 {
+            next = next.min(directed);
+        }
+        if let Some(steps) = open.steps {
+            next = next.min(steps.window.0.saturating_sub(1));
+        }
+        let windows = next.checked_sub(open.window.0)?;
+        Some((windows, self.ticks_at(next.saturating_mul(nanos))))
+    }
+}

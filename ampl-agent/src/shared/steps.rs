@@ -1,0 +1,41 @@
+//! The program's steps: what this process names, and what windows follow.
+
+use std::sync::PoisonError;
+
+use ampl_core::message::{OwnSteps, StepMarker};
+
+use super::Shared;
+use crate::window::Boundary;
+
+impl Shared {
+    /// True where windows are to follow the program's steps.
+    pub(crate) fn finds_steps(&self) -> bool {
+        matches!(self.boundary, Some(Boundary::Steps { .. }))
+    }
+
+    /// Calls that this process makes once in each step, as its summaries name them; `None` while it knows of none.
+    pub fn named_steps(&self) -> Option<OwnSteps> {
+        self.named_steps.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Names these calls from here on.
+    pub(crate) fn name_steps(&self, steps: Option<OwnSteps>) {
+        *self.named_steps.lock().unwrap_or_else(PoisonError::into_inner) = steps;
+    }
+
+    /// Takes an announcement: from the window before its first one on the clock ends no window.
+    pub fn announce_steps(&self, marker: StepMarker) {
+        let mut open = self.lock();
+        // The last window, which `MPI_Finalize` has ended, has no end either.
+        if self.finds_steps() && open.steps.is_none() && open.until != u64::MAX {
+            open.steps = Some(marker);
+            let since = open.since;
+            self.open_next(&mut open, since);
+        }
+    }
+
+    /// The steps that windows are to follow.
+    pub(crate) fn announced_steps(&self) -> Option<StepMarker> {
+        self.lock().steps
+    }
+}

@@ -1,0 +1,370 @@
+//! The program's steps: their search in the thread's own calls, and the windows that follow them.
+//!
+//! Windows follow steps from an announced visit of one call on. Visits are counted by the table of call sites, which has
+//! every call anyway, so the number of a window is a function of the calls alone. The search is done between calls, when
+//! the tree is polled, at calls that grow by a quarter: all searches of a run together cost about five of its last.
+
+use std::hash::Hasher;
+
+use ampl_core::config::Keep;
+use ampl_core::message::{MOST_NAMED, OwnSteps, StepCall, StepMarker};
+use ampl_core::mpi::{Class, Function};
+use ampl_core::units::WindowId;
+use ampl_trace::loops::flow_graph::Set;
+use ampl_trace::loops::sequence::Token;
+use ampl_trace::loops::{Calls, Ways, fold, raw_hashes};
+use ampl_trace::record::TEXT_TIMESTEP;
+use ampl_trace::timestep::{FollowedSteps, TimestepRecord};
+use rustc_hash::{FxHashMap, FxHasher};
+
+use super::Thread;
+
+/// Most positions of a grammar that is searched.
+const MOST_POSITIONS: usize = 1 << 15;
+/// Positions that a search may visit.
+const MOST_WORK: u64 = 1 << 17;
+/// Most functions at places that are searched: the search takes time of the order of their square.
+const MOST_SHAPES: usize = 512;
+/// Windows that a loop must go on for before its calls are named. A loop inside of the first step looks like steps.
+const LASTING: u64 = 4;
+
+/// State of a thread that searches for steps, or whose windows follow them.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    /// Meaning of the terminals met so far.
+    tokens: Vec<Token>,
+    /// Hashes of their arguments.
+    arguments: Vec<(Option<u64>, u64)>,
+    shapes: Vec<Shape>,
+    of_call: FxHashMap<StepCall, u32>,
+    of_site: FxHashMap<(u16, u32), u32>,
+    /// Window of the last look at the calls.
+    window: u64,
+    /// Calls at the last search.
+    searched: u64,
+    running: Option<Running>,
+    following: Option<Following>,
+}
+
+/// A function at one place, or on one path.
+#[derive(Debug)]
+struct Shape {
+    call: StepCall,
+    /// Indices of its sites: several where recursion leads there.
+    sites: Vec<u32>,
+    /// First byte of the function that makes the call.
+    function: Option<u64>,
+    /// Return addresses into its callers, where paths are recorded.
+    callers: Box<[u64]>,
+}
+
+/// A loop that goes on.
+#[derive(Debug)]
+struct Running {
+    /// Shapes of which each step has one call, in the order in which they were met.
+    once: Vec<u32>,
+    /// Window and visits of the first of these when it was found.
+    since: (u64, u64),
+    /// The same at the last look.
+    last: (u64, u64),
+    /// True where a search has found it again after it had gone on for long enough.
+    lasts: bool,
+}
+
+/// Steps that windows follow.
+#[derive(Debug)]
+struct Following {
+    marker: StepMarker,
+    /// Visits that the table of sites has not: calls were only counted then.
+    uncounted: u64,
+    /// True where the journal has it.
+    is_noted: bool,
+}
+
+impl Shape {
+    /// True where its calls may be a marker.
+    fn may_end_windows(&self) -> bool {
+        let class = Function(self.call.function).spec().class;
+        // Entry 0 of the table has calls of several sites. Polls that find nothing are in no step's calls.
+        !self.sites.contains(&0)
+            && !matches!(class, Class::Poll | Class::Local | Class::CountOnly | Class::Lifecycle)
+    }
+}
+
+impl Thread {
+    /// Lets the first thread search for steps, where windows are to follow them and all calls are recorded.
+    pub(super) fn search_for_steps(&mut self) {
+        if self.number == 0 && self.shared.finds_steps() && self.structure == Keep::All {
+            self.steps = Some(Box::default());
+        }
+    }
+
+    /// Examines the calls once a window, and names those of each step.
+    #[cold]
+    pub fn look_for_steps(&mut self) {
+        let Some(mut steps) = self.steps.take() else { return };
+        if steps.following.is_none() && steps.window != self.window.0 {
+            steps.window = self.window.0;
+            self.examine(&mut steps);
+        }
+        self.steps = Some(steps);
+    }
+
+    /// Gives the search up where calls are only counted, which another table does.
+    pub(super) fn end_search_if_off(&mut self) {
+        if self.is_off() && self.steps.take_if(|steps| steps.following.is_none()).is_some() {
+            self.shared.name_steps(None);
+        }
+    }
+
+    fn examine(&mut self, steps: &mut Steps) {
+        let (calls, window) = (self.log.calls(), steps.window);
+        let grown = calls > steps.searched + steps.searched / 4;
+        let is_over = |running: &Running| !running.lasts && window >= running.since.0 + LASTING;
+        if grown || steps.running.as_ref().is_some_and(is_over) {
+            steps.searched = calls;
+            let once = self.search(steps).unwrap_or_default();
+            self.compare(steps, once);
+        }
+        let named = steps.running.take().and_then(|mut running| {
+            let own = self.own_steps(steps, &mut running);
+            steps.running = Some(running);
+            own
+        });
+        self.shared.name_steps(named);
+    }
+
+    /// Notes the outcome of a search: the loop of before goes on, or another one has come.
+    fn compare(&self, steps: &mut Steps, once: Vec<u32>) {
+        let window = steps.window;
+        if let Some(mut running) = steps.running.take() {
+            running.once.retain(|shape| once.contains(shape));
+            if !running.once.is_empty() {
+                running.lasts |= window >= running.since.0 + LASTING;
+                steps.running = Some(running);
+                return;
+            }
+        }
+        steps.running = once.first().copied().map(|first| {
+            let since = (window, self.visits_of(&steps.shapes[first as usize]));
+            Running { once, since, last: since, lasts: false }
+        });
+    }
+
+    /// Calls to be named, where the loop lasts and still goes on.
+    fn own_steps(&self, steps: &Steps, running: &mut Running) -> Option<OwnSteps> {
+        let calls: Vec<(StepCall, u64)> = running
+            .once
+            .iter()
+            .map(|&shape| &steps.shapes[shape as usize])
+            .map(|shape| (shape.call, self.visits_of(shape)))
+            .collect();
+        let now = (steps.window, calls.first()?.1);
+        let rate = |from: (u64, u64)| {
+            (now.1.saturating_sub(from.1)) as f32 / (now.0.saturating_sub(from.0)).max(1) as f32
+        };
+        let (mean, latest) = (rate(running.since), rate(running.last));
+        running.last = now;
+        (running.lasts && mean > 0.0).then(|| OwnSteps { calls, rate: mean.max(latest) })
+    }
+
+    fn visits_of(&self, shape: &Shape) -> u64 {
+        shape.sites.iter().map(|&site| self.sites.calls(site)).sum()
+    }
+
+    /// Shapes of which each step of the loop that advances time has one call; `None` where there is no such loop.
+    fn search(&mut self, steps: &mut Steps) -> Option<Vec<u32>> {
+        let grammar = self.log.grammar(MOST_POSITIONS)?;
+        self.learn_terminals(steps);
+        if steps.shapes.len() > MOST_SHAPES {
+            return None;
+        }
+        let functions: Vec<u16> = steps.shapes.iter().map(|shape| shape.call.function).collect();
+        let ways = Ways::new(steps.shapes.iter().map(|shape| self.way(shape)).collect());
+        let encloses = |inner: &Set, rest: &Set| ways.encloses(inner, rest);
+        let calls = Calls {
+            tokens: &steps.tokens,
+            functions: &functions,
+            arguments: &steps.arguments,
+            encloses: &encloses,
+            work: MOST_WORK,
+        };
+        let found = calls.find(&grammar).ok()??;
+        let may_end = |shape: &u32| steps.shapes[*shape as usize].may_end_windows();
+        let once: Vec<u32> = found.once.into_iter().filter(may_end).take(MOST_NAMED).collect();
+        (!once.is_empty()).then_some(once)
+    }
+
+    /// Functions that lead to the calls of `shape`, from the innermost outwards.
+    fn way(&self, shape: &Shape) -> Option<Vec<u64>> {
+        let mut way: Vec<u64> = shape.function.into_iter().collect();
+        match &shape.callers[..] {
+            [] => way.extend(&*self.ways.get(shape.sites.first()?)?.0),
+            callers => way.extend(callers),
+        }
+        Some(way)
+    }
+
+    /// Finds the meaning of terminals that have come since the last search.
+    fn learn_terminals(&self, steps: &mut Steps) {
+        for terminal in steps.tokens.len()..self.signatures.len() {
+            let Some((head, words)) = self.signatures.get(terminal) else { break };
+            let (function, flags, site) = (head as u16, (head >> 16) as u8, (head >> 32) as u32);
+            let token = Token::of_no_shape(function, flags);
+            let token = token.unwrap_or_else(|| Token::Shape(self.shape(steps, function, site)));
+            steps.tokens.push(token);
+            steps.arguments.push(raw_hashes(function, flags, words));
+        }
+    }
+
+    /// Number of the shape of calls of `function` from the site of that index.
+    fn shape(&self, steps: &mut Steps, function: u16, site: u32) -> u32 {
+        if let Some(&shape) = steps.of_site.get(&(function, site)) {
+            return shape;
+        }
+        let frames = self.frames(site);
+        let call = StepCall { function, path: self.path_hash(&frames) };
+        let shapes = &mut steps.shapes;
+        let number = *steps.of_call.entry(call).or_insert_with(|| {
+            let around = frames.first().and_then(|&inner| self.shared.function_around(inner));
+            let callers = frames.get(1..).unwrap_or_default().into();
+            shapes.push(Shape { call, sites: Vec::new(), function: around, callers });
+            shapes.len() as u32 - 1
+        });
+        shapes[number as usize].sites.push(site);
+        steps.of_site.insert((function, site), number);
+        number
+    }
+
+    /// Return addresses of the path of the site of that index, without the repetitions of recursion; none where calls
+    /// are not told apart by place.
+    fn frames(&self, site: u32) -> Vec<u64> {
+        if !self.tells_sites || site == 0 {
+            return Vec::new();
+        }
+        let mut frames = self.paths.frames(self.sites.address(site)).into_vec();
+        fold(&mut frames);
+        frames
+    }
+
+    /// Hash of a path, the same in all processes that run the same code.
+    fn path_hash(&self, frames: &[u64]) -> u64 {
+        let mut hasher = FxHasher::default();
+        for &frame in frames {
+            let (path, offset) = (self.shared.resolve)(frame);
+            hasher.write(path.rsplit('/').next().unwrap_or(&path).as_bytes());
+            hasher.write_u64(offset);
+        }
+        if frames.is_empty() { 0 } else { hasher.finish() }
+    }
+
+    /// Follows the steps that have been announced, from their visit on.
+    #[cold]
+    pub fn follow_steps(&mut self) {
+        let Some(mut steps) = self.steps.take_if(|steps| steps.following.is_none()) else { return };
+        if let Some(marker) = self.shared.announced_steps() {
+            let StepCall { function, path } = marker.call;
+            let own = self.sites.entries().filter(|of| of.1 == function).map(|of| of.0);
+            let own: Vec<u32> = own.collect();
+            self.marker_sites =
+                own.into_iter().map(|site| (site, self.path_hash(&self.frames(site)) == path)).collect();
+            self.marker = Some(function);
+            steps.following = Some(Following { marker, uncounted: 0, is_noted: false });
+        }
+        self.steps = Some(steps);
+    }
+
+    /// True where windows may end at calls of `function` because they follow steps.
+    #[inline]
+    pub fn follows_steps(&self, function: Function) -> bool {
+        self.marker == Some(function.0) && self.steps.is_some()
+    }
+
+    /// As [`Thread::end_windows`] for a call that is [passed](Thread::pass): the table of sites does not count it.
+    #[cold]
+    pub fn pass_step(&mut self, function: Function, address: u64, now: u64) -> bool {
+        let site = self.site(function, address);
+        if !self.accepts_step(site) {
+            return false;
+        }
+        if let Some(following) = self.steps.as_mut().and_then(|steps| steps.following.as_mut()) {
+            following.uncounted += 1;
+        }
+        self.visit_step(site, 0, now)
+    }
+
+    /// A call of the marker's function that returns to `address` is entered at `now`. Returns whether it has ended a
+    /// window.
+    pub(super) fn meets_step(&mut self, address: u64, now: u64) -> bool {
+        let Some(marker) = self.marker else { return false };
+        // Calls of a pause are not counted, wherever it begins and ends: windows do not end there.
+        if self.shared.is_paused() {
+            return false;
+        }
+        let site = self.site(Function(marker), address);
+        self.accepts_step(site) && self.visit_step(site, 1, now)
+    }
+
+    /// True where calls from the site of that index are visits.
+    fn accepts_step(&mut self, site: u32) -> bool {
+        if let Some(&(_, accepts)) = self.marker_sites.iter().find(|(known, _)| *known == site) {
+            return accepts;
+        }
+        let following = self.steps.as_ref().and_then(|steps| steps.following.as_ref());
+        let path = following.map(|following| following.marker.call.path);
+        let accepts = path == Some(self.path_hash(&self.frames(site)));
+        self.marker_sites.push((site, accepts));
+        accepts
+    }
+
+    /// The visit behind those counted, `own` further, begins at `now`. Returns whether it has ended a window.
+    fn visit_step(&mut self, site: u32, own: u64, now: u64) -> bool {
+        let following = self.steps.as_ref().and_then(|steps| steps.following.as_ref());
+        let Some(&Following { marker, uncounted, .. }) = following else { return false };
+        let accepted = self.marker_sites.iter().filter(|of| of.1);
+        let visit = accepted.map(|of| self.sites.calls(of.0)).sum::<u64>() + uncounted + own;
+        let Some(window) = marker.begun_by(visit) else { return false };
+        self.rarely(|thread| thread.begin_step(window, now, (site, visit)))
+    }
+
+    /// The `window` begins at `now`, unless it or a later one has begun.
+    fn begin_step(&mut self, window: WindowId, now: u64, visit: (u32, u64)) -> bool {
+        let shared = self.shared.clone();
+        let mut open = self.lock(&shared);
+        if window <= open.window || open.fallen_back {
+            return false;
+        }
+        open.read_counters(now);
+        self.close(&mut open, now, false);
+        open.window = window;
+        shared.begin(&mut open, now);
+        self.join(&open, now);
+        drop(open);
+        self.note_steps(window, now, visit);
+        true
+    }
+
+    /// Notes in the journal that windows follow steps, from `window` on.
+    fn note_steps(&mut self, window: WindowId, now: u64, (site, visit): (u32, u64)) {
+        let following = self.steps.as_mut().and_then(|steps| steps.following.as_mut());
+        let Some(following) = following.filter(|following| !following.is_noted) else { return };
+        following.is_noted = true;
+        let marker = following.marker;
+        let inner = self.frames(site).first().copied();
+        let (module, offset) = inner.map_or_else(Default::default, |inner| (self.shared.resolve)(inner));
+        let record = TimestepRecord::Followed(FollowedSteps {
+            function: Function(marker.call.function).name().into(),
+            module,
+            offset,
+            every: marker.every.into(),
+            visit: marker.visit,
+            window: marker.window.0,
+            first_visit: visit,
+            first_window: window.0,
+            at: now,
+        });
+        if let Ok(text) = serde_json::to_string(&record) {
+            self.stream.text(TEXT_TIMESTEP, &text);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Windows that follow the program's steps (`window.marker = "auto"`), and the reason where they do not.
+
+use ampl_core::config::{Keep, Marker};
+use ampl_core::plan::Plan;
+use ampl_core::units::RankSet;
+use ampl_trace::Trace;
+use ampl_trace::model::{FollowedSteps, RankTrace, STEP_CLOCK, UnannouncedSteps};
+
+/// Windows of a run that follow steps.
+#[derive(Clone, Debug)]
+pub struct Following<'a> {
+    /// The steps, as the first rank that follows them has noted it.
+    pub steps: &'a FollowedSteps,
+    /// Ranks that follow them from their first window on.
+    pub on_time: RankSet,
+    /// Ranks that follow them from a later window on: they were past the visit that was announced.
+    pub late: RankSet,
+    /// The first window that follows them on all these ranks.
+    pub from: u64,
+    /// Ranks that do not follow them: they ended before.
+    pub without: RankSet,
+    /// The first window that the clock ends again on some rank, as steps did not go on.
+    pub until: Option<u64>,
+}
+
+/// Reason why the windows of a run follow no steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotFollowed {
+    /// Not all calls were recorded.
+    NotRecorded,
+    /// The run, or what is known of it, ended before a rank had followed them.
+    EndedBefore,
+    /// The loop that was announced was over before.
+    LoopEnded,
+    /// No rank found any.
+    NoLoop,
+    /// Some ranks found none.
+    SomeWithout(UnannouncedSteps),
+    /// Ranks make no call in common once in each step.
+    Disagreement(UnannouncedSteps),
+}
+
+/// Steps that the windows of `trace` follow; `None` where they were not to follow any that are found.
+pub fn followed<'a>(trace: &'a Trace, plan: &Plan) -> Option<Result<Following<'a>, NotFollowed>> {
+    if plan.config.window.marker != Marker::Auto {
+        return None;
+    }
+    let own = |rank: &'a RankTrace| Some((rank.process.rank, rank.process.followed.as_ref()?));
+    let all: Vec<(u32, &FollowedSteps)> = trace.ranks.iter().filter_map(own).collect();
+    let Some(&(_, steps)) = all.first() else { return Some(Err(reason(trace, plan))) };
+    let is_late = |own: &FollowedSteps| own.first_window > own.window;
+    let ranks = |late: bool| RankSet::from_iter(all.iter().filter(|of| is_late(of.1) == late).map(|of| of.0));
+    let without = trace.ranks.iter().filter(|rank| rank.process.followed.is_none());
+    Some(Ok(Following {
+        steps,
+        on_time: ranks(false),
+        late: ranks(true),
+        from: all.iter().map(|of| of.1.first_window).max().unwrap_or(steps.window),
+        without: RankSet::from_iter(without.map(|rank| rank.process.rank)),
+        until: trace.ranks.iter().filter_map(by_clock).min(),
+    }))
+}
+
+/// The first window that the clock has ended on `rank` for want of steps.
+fn by_clock(rank: &RankTrace) -> Option<u64> {
+    rank.process.steps.iter().find(|step| step.level == STEP_CLOCK).map(|step| step.window)
+}
+
+fn reason(trace: &Trace, plan: &Plan) -> NotFollowed {
+    if plan.config.trace.structure != Keep::All {
+        return NotFollowed::NotRecorded;
+    }
+    if trace.ranks.iter().any(|rank| by_clock(rank).is_some()) {
+        return NotFollowed::LoopEnded;
+    }
+    let named = trace.ranks.iter().find_map(|rank| rank.process.unannounced);
+    match named.filter(|named| named.reported > 0) {
+        None => NotFollowed::EndedBefore,
+        Some(named) if named.naming == 0 => NotFollowed::NoLoop,
+        Some(named) if named.naming < named.reported => NotFollowed::SomeWithout(named),
+        Some(named) if named.agreeing < named.naming => NotFollowed::Disagreement(named),
+        Some(_) => NotFollowed::EndedBefore,
+    }
+}

@@ -1,0 +1,189 @@
+//! Decision from when on windows follow the program's steps (`window.marker = "auto"`).
+//!
+//! Ranks name in their summaries the calls that they make once in each step, and how often they have made each. When all
+//! ranks of a window name the same call, a visit of it is announced that no rank has reached when the announcement
+//! comes down: two rounds of the tree ahead of the furthest rank. From that visit on the number of a window follows
+//! from the number of visits, so that it means the same step on every rank.
+
+use ampl_core::config::Marker;
+use ampl_core::message::{CensusWindow, StepMarker, StepSums};
+use ampl_core::plan::Plan;
+use ampl_core::units::WindowId;
+
+use crate::tree::{ARITY, Topology};
+
+/// Shortest useful window, nanoseconds: shorter steps are taken several at a time.
+pub const SHORTEST_NS: u64 = 20_000_000;
+
+/// Fewest seconds without a visit after which the clock ends windows again.
+const LEAST_PATIENCE_S: f64 = 10.0;
+
+/// The same in windows.
+const PATIENCE: f64 = 16.0;
+
+/// Fewest visits from the furthest one reported to the one announced.
+const LEAST_AHEAD: u64 = 2;
+
+/// Finds the call that all ranks name.
+#[derive(Clone, Debug)]
+pub struct StepFinder {
+    ranks: u64,
+    /// Windows in which a message goes up the tree, and another down.
+    round: u64,
+    /// Steps that the configuration asks for in a window.
+    every: u64,
+    is_announced: bool,
+    seen: Naming,
+}
+
+/// Numbers of ranks that name calls of their steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Naming {
+    /// Ranks that reported the latest window.
+    pub reported: u64,
+    /// Ranks of them that name a call.
+    pub naming: u64,
+    /// Ranks of them that name the call that most name.
+    pub agreeing: u64,
+}
+
+impl StepFinder {
+    /// The finder of a job; `None` where windows do not follow steps that are found.
+    pub fn new(plan: &Plan) -> Option<Self> {
+        let root = plan.config.agent.client;
+        let height = Topology::new(plan.ranks, root, ARITY).height(root);
+        (plan.config.window.marker == Marker::Auto).then(|| Self {
+            ranks: plan.ranks.into(),
+            // Ranks take and pass on messages once a window at least, unless they are late.
+            round: 2 * (u64::from(height) + 1),
+            every: plan.config.window.every.max(1).into(),
+            is_announced: false,
+            seen: Naming::default(),
+        })
+    }
+
+    /// Takes the next window; returns what is to be announced.
+    pub fn end_window(&mut self, census: &CensusWindow) -> Option<StepMarker> {
+        let (windows, steps) = (census.windows(), &census.partial.steps);
+        if census.reported > 0 && !self.is_announced {
+            let most = steps.named.first().map_or(0, |named| named.reports);
+            let [reported, naming, agreeing] =
+                [census.reported, steps.naming, most].map(|number| number.div_ceil(windows));
+            self.seen = Naming { reported, naming, agreeing };
+        }
+        let is_whole = !census.late && Some(census.reported) == self.ranks.checked_mul(windows);
+        if !is_whole || self.is_announced {
+            return None;
+        }
+        let announced = self.announcement(census, steps)?;
+        self.is_announced = true;
+        Some(announced)
+    }
+
+    fn announcement(&self, census: &CensusWindow, steps: &StepSums) -> Option<StepMarker> {
+        let named = steps.named.iter().find(|named| named.reports == census.reported)?;
+        let rate = f64::from(steps.rate);
+        let ahead = (2.0 * self.round as f64 * rate).ceil() as u64;
+        let steps_of_shortest = SHORTEST_NS as f64 / Marker::AUTO_PERIOD_NS as f64 * rate;
+        let every = (steps_of_shortest / self.every as f64).ceil().max(1.0) as u64 * self.every;
+        let window_s = every as f64 / rate * Marker::AUTO_PERIOD_NS as f64 * 1e-9;
+        Some(StepMarker {
+            call: named.call,
+            visit: named.visits.saturating_add(ahead.max(LEAST_AHEAD)),
+            // The clock ends windows up to there: one round leaves the numbers of most windows without a hole.
+            window: WindowId(census.last_window.0.saturating_add(1 + self.round)),
+            every: every.min(u16::MAX.into()) as u16,
+            patience_s: (PATIENCE * window_s).max(LEAST_PATIENCE_S).ceil().min(u16::MAX.into()) as u16,
+        })
+    }
+
+    /// Ranks that named calls when nothing was announced; `None` after an announcement.
+    pub fn unannounced(&self) -> Option<Naming> {
+        (!self.is_announced).then_some(self.seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ampl_core::config::Config;
+    use ampl_core::message::{OwnSteps, Shape, StepCall};
+
+    use super::*;
+
+    const SUM: StepCall = StepCall { function: 3, path: 77 };
+    const SEND: StepCall = StepCall { function: 5, path: 78 };
+
+    fn plan(ranks: u32, every: u32) -> Plan {
+        let text = format!("[window]\nmarker = \"auto\"\nevery = {every}\n");
+        Plan::new(Config::parse(&text).expect("a sound configuration").0, ranks).expect("a job")
+    }
+
+    /// Window `number`, in which ranks name these calls; `None` of one that reports nothing.
+    fn census(plan: &Plan, number: u64, ranks: &[Option<OwnSteps>]) -> CensusWindow {
+        let mut census = CensusWindow::new(&Shape::of(plan), WindowId(number), WindowId(number));
+        for own in ranks.iter().flatten() {
+            census.reported += 1;
+            if !own.calls.is_empty() {
+                census.partial.steps.add(own, 1);
+            }
+        }
+        census
+    }
+
+    fn own(calls: &[(StepCall, u64)], rate: f32) -> Option<OwnSteps> {
+        Some(OwnSteps { calls: calls.to_vec(), rate })
+    }
+
+    #[test]
+    fn a_visit_two_rounds_ahead_of_the_furthest_rank_is_announced_once() {
+        let plan = plan(3, 1);
+        let mut finder = StepFinder::new(&plan).unwrap();
+        let ranks =
+            [own(&[(SEND, 31), (SUM, 40)], 5.0), own(&[(SUM, 42)], 4.5), own(&[(SUM, 39), (SEND, 30)], 5.5)];
+        let marker = finder.end_window(&census(&plan, 8, &ranks)).expect("all name the sum");
+        // A level below the root: 4 windows up and down, 8 for two rounds, 5.5 steps each.
+        let visit = 42 + 44;
+        assert_eq!(marker, StepMarker { call: SUM, visit, window: WindowId(13), every: 1, patience_s: 10 });
+        assert_eq!(finder.end_window(&census(&plan, 9, &ranks)), None);
+        assert_eq!(finder.unannounced(), None);
+    }
+
+    #[test]
+    fn short_steps_are_taken_several_at_a_time() {
+        for (rate, every, expected) in
+            [(12.5, 1, 1), (13.0, 1, 2), (250.0, 1, 20), (250.0, 8, 24), (1.0 / 128.0, 3, 3)]
+        {
+            let plan = plan(1, every);
+            let mut finder = StepFinder::new(&plan).unwrap();
+            let marker = finder.end_window(&census(&plan, 3, &[own(&[(SUM, 9)], rate)])).unwrap();
+            assert_eq!(marker.every, expected, "{rate} {every}");
+            assert!(marker.visit >= 9 + LEAST_AHEAD);
+            // Steps of 32 s, three in a window.
+            assert_eq!(marker.patience_s, if rate < 1.0 { 16 * 96 } else { 10 });
+        }
+    }
+
+    #[test]
+    fn nothing_is_announced_unless_all_ranks_name_one_call() {
+        let plan = plan(3, 1);
+        let mut finder = StepFinder::new(&plan).unwrap();
+        let (sum, send, none) = (own(&[(SUM, 9)], 1.0), own(&[(SEND, 9)], 1.0), own(&[], 0.0));
+        for (ranks, naming, agreeing) in [
+            ([none.clone(), none.clone(), none.clone()], 0, 0),
+            ([sum.clone(), sum.clone(), none.clone()], 2, 2),
+            ([sum.clone(), send.clone(), sum.clone()], 3, 2),
+            ([sum.clone(), None, sum.clone()], 2, 2),
+        ] {
+            let reported = ranks.iter().flatten().count() as u64;
+            assert_eq!(finder.end_window(&census(&plan, 4, &ranks)), None, "{ranks:?}");
+            assert_eq!(finder.unannounced(), Some(Naming { reported, naming, agreeing }));
+        }
+        let mut late = census(&plan, 5, &[sum.clone(), sum.clone(), sum.clone()]);
+        late.late = true;
+        assert_eq!(finder.end_window(&late), None);
+        late.late = false;
+        assert!(finder.end_window(&late).is_some());
+        let periods = Plan::new(Config::default(), 3).unwrap();
+        assert!(StepFinder::new(&periods).is_none());
+    }
+}

@@ -1,0 +1,25 @@
+//! The loop of a thread that advances time, from the grammar of its calls.
+//!
+//! Calls are compared by *shape*, a function and its place; arguments and trip counts of inner loops are ignored. Shapes
+//! that follow each other make a flow graph, whose natural loops are the program's. Of loops inside each other the
+//! outermost one is taken; one inside it, where that has nine tenths of the calls, is gone through equally often each
+//! time, and lies in the same function. Iterations are counted inside the loop: steps before it that warm up are
+//! counted apart.
+//!
+//! Readers examine finished runs by it, and agents the calls of a running program.
+
+mod arguments;
+mod build;
+mod calls;
+mod executions;
+pub mod find;
+pub mod flow_graph;
+mod fold;
+pub mod repetition;
+pub mod sequence;
+mod ways;
+
+pub use arguments::{hashes, raw_hashes};
+pub use calls::{Calls, Steps, TooIrregular};
+pub use fold::fold;
+pub use ways::Ways;

@@ -1,0 +1,47 @@
+//! Facts about the program's steps that windows follow (`window.marker = "auto"`).
+
+use serde::{Deserialize, Serialize};
+
+/// Record of a journal about steps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimestepRecord {
+    /// Windows of this rank follow steps from here on.
+    Followed(FollowedSteps),
+    /// The client has announced none.
+    Unannounced(UnannouncedSteps),
+}
+
+/// Steps that the windows of a rank follow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowedSteps {
+    /// Name of the function whose calls end windows.
+    pub function: String,
+    /// Module of the return address of these calls; empty where calls are not told apart by place.
+    pub module: String,
+    /// Offset of the return address in it.
+    pub offset: u64,
+    /// Visits per window.
+    pub every: u64,
+    /// Number of the visit that was announced, counted from 1.
+    pub visit: u64,
+    /// The window that it begins: every rank has the same steps in this window and each after it.
+    pub window: u64,
+    /// Number of the visit that this rank followed first: above `visit` where the rank was past that.
+    pub first_visit: u64,
+    /// The window that this one began.
+    pub first_window: u64,
+    /// Time of that: ticks in a journal, nanoseconds since T0 in a trace.
+    pub at: u64,
+}
+
+/// Ranks that named calls of their steps where nothing was announced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnannouncedSteps {
+    /// Ranks that reported the latest window.
+    pub reported: u64,
+    /// Ranks of them that named a call.
+    pub naming: u64,
+    /// Ranks of them that named the call that most named.
+    pub agreeing: u64,
+}

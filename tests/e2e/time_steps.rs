@@ -1,0 +1,97 @@
+//! Windows that follow the program's steps (`window.marker = "auto"`).
+
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::run::{Form, Monitored, monitor, window};
+use serde_json::Value;
+
+const CONFIG: &str = "[window]\nmarker = \"auto\"\n[trace]\ntiming = \"all\"\n";
+
+fn run(mpi: Mpi, ranks: u32, words: [&str; 3]) -> Monitored {
+    monitor(&Job::of(mpi, ranks, "paced_steps", &words), CONFIG, Form::Run).success()
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("not a whole number: {value}"))
+}
+
+/// The summary at the end of the run, as one line.
+fn said(run: &Monitored) -> String {
+    run.finished.stderr.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Windows of the calls that begin them, with the number of these calls, on `rank`.
+fn begun(run: &Monitored, rank: u32, of: &Value) -> Vec<Option<u64>> {
+    let is_marker = |call: &&Value| call["fn"] == of["function"] && call["site"] == of["site"];
+    run.decode(rank).iter().filter(is_marker).map(window).collect()
+}
+
+/// Asserts that from the announced visit on each rank has one window for each of its steps.
+#[track_caller]
+fn follows(run: &Monitored, ranks: u32, visits: u64) {
+    let info = run.info();
+    let of = &info["time_steps"];
+    assert!(of["reason"].is_null() && of["without"] == "", "{of}");
+    let (visit, first, every) = (number(&of["visit"]), number(&of["window"]), number(&of["every"]));
+    let last = first + (visits - visit) / every;
+    assert_eq!(number(&info["windows"]), last + 1, "{of}");
+    for rank in 0..ranks {
+        let own = begun(run, rank, of);
+        assert_eq!(own.len() as u64, visits, "rank {rank}: {of}");
+        for (index, window) in (1u64..).zip(own).filter(|&(index, _)| index >= visit) {
+            assert_eq!(window, Some(first + (index - visit) / every), "rank {rank}, visit {index}: {of}");
+        }
+    }
+    let said = said(run);
+    let expected =
+        format!("windows follow {} at {}", of["function"].as_str().unwrap(), of["site"].as_str().unwrap());
+    assert!(said.contains(&expected) && said.contains(&format!("from window {first} on")), "{said}");
+}
+
+#[test]
+fn windows_are_the_steps_of_the_program_on_all_ranks() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let run = run(mpi, 3, ["plain", "240", "25000"]);
+        // With the step that warms up.
+        follows(&run, 3, 241);
+        // The same loop as is found when the run is over.
+        let (found, of) = (run.timesteps(), run.info()["time_steps"].clone());
+        assert_eq!(found["count"], 240, "{found}");
+        assert!(
+            found["function_mix"][of["function"].as_str().unwrap()].as_f64() >= Some(1.0),
+            "{found} {of}"
+        );
+    }
+}
+
+#[test]
+fn inner_iterations_are_no_steps() {
+    let run = run(Mpi::OpenMpi, 2, ["solver", "200", "40000"]);
+    follows(&run, 2, 200);
+    assert_eq!(run.timesteps()["count"], 200);
+}
+
+#[test]
+fn short_steps_are_taken_several_at_a_time() {
+    let run = run(Mpi::Mpich, 2, ["plain", "2400", "2000"]);
+    let of = run.info()["time_steps"].clone();
+    assert!(number(&of["every"]) > 1, "{of}");
+    follows(&run, 2, 2401);
+}
+
+#[test]
+fn programs_without_common_steps_keep_the_period_and_say_so() {
+    for (shape, reason, expected) in [
+        (
+            "none",
+            "the calls of no rank repeat as a loop over time",
+            "repeat as a loop over time: windows last 250 ms",
+        ),
+        ("mixed", "no call is made once in each step on all ranks", "on 1 of 2 ranks: windows last 250 ms"),
+    ] {
+        let run = run(Mpi::OpenMpi, 2, [shape, "96", "25000"]);
+        let info = run.info();
+        assert_eq!(info["time_steps"]["reason"], reason, "{info}");
+        assert!(info["time_steps"]["window"].is_null(), "{info}");
+        assert!(said(&run).contains(expected), "{}", said(&run));
+    }
+}
