@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod archive;
+pub mod benchmarks;
 pub mod call_rows;
 pub mod calls;
 mod columns;

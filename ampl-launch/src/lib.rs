@@ -33,6 +33,7 @@ pub mod counting;
 pub mod directory;
 pub mod elf;
 pub mod environment;
+pub mod examination;
 pub mod failure;
 pub mod hint;
 #[allow(unsafe_code)]

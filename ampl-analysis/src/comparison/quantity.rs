@@ -26,6 +26,19 @@ pub enum Unit {
     Plain,
 }
 
+impl Unit {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Bytes => "B",
+            Self::Nanoseconds => "ns",
+            Self::Fraction => "fraction",
+            Self::Plain => "metric",
+        }
+    }
+}
+
 /// A quantity of a run, or of a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Quantity {

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use ampl_analysis::comparison::{
     Comparison, Options, Powerless, Profile, Rule, RuleFile, Settled, Spread, Verdict, compare,
 };
+use ampl_export::benchmarks;
 use ampl_report::comparison as report;
 
 pub use arguments::rewritten;
@@ -144,8 +145,10 @@ pub fn diff(args: &Args) -> anyhow::Result<ExitCode> {
     match () {
         () if args.json => output::json(&view::document(&found))?,
         () if args.markdown => output::print(|out| report::markdown(out, &found))?,
-        () if args.bencher => output::json(&files::bencher(&found))?,
-        () if args.github_benchmark => output::json(&files::github_benchmark(&found))?,
+        () if args.bencher => output::json(&benchmarks::bencher(&found))?,
+        () if args.github_benchmark => {
+            output::json(&benchmarks::github_benchmark(&found, report::words::name))?
+        }
         () => output::print(|out| report::write(out, &found, args.all))?,
     }
     Ok(status(&found))

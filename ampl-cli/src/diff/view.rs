@@ -1,6 +1,6 @@
 //! A comparison in JSON.
 
-use ampl_analysis::comparison::{Comparison, Kind, Method, Row, Unit, Verdict};
+use ampl_analysis::comparison::{Comparison, Kind, Method, Row, Verdict};
 use ampl_report::comparison::{left_out, words};
 use serde::Serialize;
 
@@ -125,19 +125,8 @@ fn shown<'a>(found: &'a Comparison, at: usize, row: &'a Row) -> Shown<'a> {
         significant: row.significant,
         rule: decisive.map(|(rule, _)| rule),
         verdict: decisive.map(|(_, verdict)| verdict).or(open).map(Verdict::name),
-        unit: unit(row.key.what.unit()),
+        unit: row.key.what.unit().name(),
         method: row.method.name(),
         varies: row.varies,
-    }
-}
-
-/// Name of a unit.
-pub fn unit(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Count => "count",
-        Unit::Bytes => "B",
-        Unit::Nanoseconds => "ns",
-        Unit::Fraction => "fraction",
-        Unit::Plain => "metric",
     }
 }
