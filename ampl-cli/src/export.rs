@@ -15,6 +15,7 @@ use crate::rundir::{self, RunArg};
 use crate::selection;
 
 mod actions;
+mod copy;
 mod otf2;
 mod tables;
 mod timeline;
@@ -30,16 +31,19 @@ enum Target {
     Otf2,
     /// Actions of the ranks, for simulators.
     Actions(actions::Format),
+    /// A trace file.
+    Copy,
 }
 
 impl Target {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Tables(Format::Csv),
         Self::Tables(Format::Parquet),
         Self::Timeline(timeline::Format::Perfetto),
         Self::Otf2,
         Self::Actions(actions::Format::Simgrid),
         Self::Actions(actions::Format::Goal),
+        Self::Copy,
     ];
 
     fn name(self) -> &'static str {
@@ -48,6 +52,7 @@ impl Target {
             Self::Timeline(format) => format.name(),
             Self::Otf2 => "otf2",
             Self::Actions(format) => format.name(),
+            Self::Copy => "ampl",
         }
     }
 
@@ -70,14 +75,15 @@ impl Target {
                   Of a directory of runs, parquet writes a data set with a partition run=NAME for each.\n\n\
                   perfetto writes one timeline of the timed calls, for ui.perfetto.dev;\n\
                   otf2 a directory with traces.otf2, for Vampir, Cube and otf2-print;\n\
-                  simgrid a directory for smpirun -replay, goal a file for LogGOPSim: see docs/guide/simulators.md.\n\n\
+                  simgrid a directory for smpirun -replay, goal a file for LogGOPSim: see docs/guide/simulators.md;\n\
+                  ampl a trace file that ampl reads; with --anonymous, numbers stand for all names in it.\n\n\
                   --ranks cuts windows, calls and functions; --from and --until cut windows, calls and\n\
                   estimates. Calls without a stored time are left out then. docs/export.md has the columns."
 )]
 pub struct Args {
     #[command(flatten)]
     run: RunArg,
-    /// `csv`, `parquet`, `perfetto`, `otf2`, `simgrid` or `goal`; given a second time, as in --to 20s, it is --until
+    /// `csv`, `parquet`, `perfetto`, `otf2`, `simgrid`, `goal` or `ampl`; given a second time, as in --to 20s, it is --until
     #[arg(long, value_name = "FORMAT|T", required = true)]
     to: Vec<String>,
     /// Directory for tables or OTF2, or the timeline's file; by default one named after the format, in the run directory
@@ -92,6 +98,9 @@ pub struct Args {
     /// Only these ranks, as in 0-127,200
     #[arg(long, value_name = "SET")]
     ranks: Option<String>,
+    /// With --to ampl: without names of programs, arguments, hosts, paths and symbols
+    #[arg(long)]
+    anonymous: bool,
 }
 
 /// Writes the files of a run, or the tables of each run in a directory, and prints their paths to stderr.
@@ -109,7 +118,12 @@ pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
         }
         (until, second) => until.or(second),
     };
-    if matches!(target, Target::Actions(_))
+    if args.anonymous && target != Target::Copy {
+        let what = format!("{} has names in it", target.name());
+        let fix = "write --to ampl --anonymous, then export that file";
+        return Err(Failure::message(USAGE, what, "--anonymous", fix));
+    }
+    if matches!(target, Target::Actions(_) | Target::Copy)
         && (until.is_some() || args.from.is_some() || args.ranks.is_some())
     {
         let what = format!("{} is of a whole run", target.name());
@@ -162,7 +176,9 @@ fn one(
         let (what, fix) = missed(end_ns);
         return Err(Failure::message(NOT_FOUND, what, run.run.display(), fix));
     }
+    let status = rundir::status(&trace);
     match target {
+        Target::Copy => copy::write(&run.run, output, trace, args.anonymous)?,
         Target::Actions(format) => actions::write(&run.run, output, &trace, format)?,
         Target::Tables(format) => tables::write(&run.run, output, &trace, &plan, selection, format)?,
         Target::Timeline(format) => timeline::write(&run.run, output, &trace, &plan, selection, format)?,
@@ -175,7 +191,7 @@ fn one(
             otf2::write(&run.run, output, cut)?;
         }
     }
-    Ok(rundir::status(&trace))
+    Ok(status)
 }
 
 /// Way out where calls have no stored times.

@@ -43,8 +43,8 @@ pub fn text(command: &Command, all: bool) -> String {
         group(title, names);
     }
     let named = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
-    let others: Vec<&str> =
-        command.get_subcommands().map(Command::get_name).filter(|name| !named(name)).collect();
+    let shown = command.get_subcommands().filter(|found| !found.is_hide_set()).map(Command::get_name);
+    let others: Vec<&str> = shown.filter(|name| !named(name)).collect();
     if all {
         group("More", &others);
     }

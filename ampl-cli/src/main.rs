@@ -24,6 +24,7 @@ mod info;
 mod job_args;
 mod logical;
 mod output;
+mod pages;
 mod plan;
 mod population;
 mod progress;
@@ -43,6 +44,7 @@ mod time_steps;
 mod timesteps;
 mod top;
 mod topology;
+mod usage;
 mod verdict;
 mod whatif;
 
@@ -87,6 +89,8 @@ enum Command {
     Top(top::Args),
     Recover(recover::Args),
     Doctor(doctor::Args),
+    #[command(hide = true)]
+    Pages(pages::Args),
 }
 
 fn main() -> ExitCode {
@@ -98,7 +102,7 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse_from(diff::rewritten(std::env::args_os())) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage::report(&error, &Cli::command()),
     };
     let outcome = match cli.command {
         Command::Run(args) => run::run(args),
@@ -127,30 +131,7 @@ fn main() -> ExitCode {
         Command::Top(args) => top::top(&args),
         Command::Recover(args) => recover::recover(&args),
         Command::Doctor(args) => doctor::doctor(&args),
+        Command::Pages(args) => pages::write(&args, Cli::command()),
     };
     outcome.unwrap_or_else(|error| failure::report(&error))
-}
-
-/// Prints help to stdout, and mistakes in the form of every other message; 2 for mistakes.
-fn usage(error: &clap::Error) -> ExitCode {
-    use clap::error::ErrorKind;
-    // Without arguments clap calls the help an error, and it is one: there was no command.
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && std::env::args_os().len() < 2 {
-        tell!("{}", help::text(&Cli::command(), false).trim_end());
-        return ExitCode::from(failure::USAGE);
-    }
-    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let _ = error.print();
-        return ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 });
-    }
-    let words: Vec<_> = std::env::args_os().skip(1).collect();
-    if let Some(hint) = hint::misplaced(error, &words) {
-        return failure::report(&hint);
-    }
-    let text = error.render().to_string();
-    let (message, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
-    let message = message.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ");
-    let tip = rest.lines().find_map(|line| line.trim().strip_prefix("tip: "));
-    tell!("ampl: {message} (command line): {}", tip.unwrap_or("see 'ampl --help' or 'ampl COMMAND --help'"));
-    ExitCode::from(failure::USAGE)
 }

@@ -37,6 +37,27 @@ fn refused(run: &Path, words: &[&str], status: i32, what: &str) {
     assert!(said.contains(what), "{said}");
 }
 
+#[test]
+fn a_copy_has_everything_and_an_anonymous_one_no_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    job().write_run(&run);
+    let of = |file: &str| ampl_reader::directory::read(&run.join(file)).unwrap();
+    let whole = of("trace.ampl");
+    done(&run, &["--to", "ampl"]);
+    let copy = of("copy.ampl");
+    assert_eq!((&copy.run, &copy.ranks, &copy.totals), (&whole.run, &whole.ranks, &whole.totals));
+    assert_eq!((&copy.decisions, copy.structure.encode()), (&whole.decisions, whole.structure.encode()));
+    done(&run, &["--to", "ampl", "--anonymous"]);
+    let nameless = of("anonymous.ampl");
+    assert_eq!(nameless.run.command.first().map(String::as_str), Some("program1"));
+    assert!(nameless.ranks.iter().all(|rank| rank.process.host.starts_with("host")));
+    assert_eq!(nameless.ranks[5].windows, whole.ranks[5].windows);
+    refused(&run, &["--to", "ampl", "--anonymous"], 2, "the file exists");
+    refused(&run, &["--to", "csv", "--anonymous"], 2, "csv has names in it");
+    refused(&run, &["--to", "ampl", "--ranks", "1"], 2, "ampl is of a whole run");
+}
+
 /// Fields of every line behind the names.
 fn lines(file: &Path) -> Vec<Vec<String>> {
     let mut reader = Reader::from_path(file).unwrap();

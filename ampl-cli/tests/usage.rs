@@ -97,6 +97,39 @@ fn command_lines_that_are_meant_are_taken_or_put_right() {
     refused(&place, &["run", "--", "timeout", "9", "mpiexc", "./app"], 2, "did you mean 'mpiexec'?");
     refused(&place, &["run", "--", "./app", "-x"], 2, "'ampl run -- mpirun -n 4 ./app -x'");
     refused(&place, &["run", "./absent"], 2, "there is no './absent'");
+    // Options that are keys of job files, and names that are nearly those of commands.
+    for form in [&["run", "--verify", "--", "mpirun", "./app"][..], &["exec", "--verify=true", "--", "./app"]]
+    {
+        refused(&place, form, 2, "write '--set output.verify=VALUE'");
+    }
+    refused(&place, &["run", "--max-overhead", "5%", "./app"], 2, "--set agent.max_overhead=VALUE");
+    refused(&place, &["rn", "--", "mpirun", "./app"], 2, "did you mean 'run'?");
+    refused(&place, &["decode", "--sideways"], 2, "see 'ampl decode --help'");
+}
+
+/// As shells and `man` read them.
+#[test]
+fn every_command_has_a_page_and_completions() {
+    let place = Place::new();
+    let (code, _, err) = place.said(&["pages", "share"]);
+    assert_eq!(code, 0, "{err}");
+    let all = place.said(&["--help", "--all"]).1;
+    let names = all.lines().filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
+    let names: Vec<&str> = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_lowercase())).collect();
+    assert!(names.len() > 24 && !names.contains(&"pages"), "{names:?}");
+    let text = |path: String| fs::read_to_string(place.at("work/share").join(path)).unwrap();
+    let shells = [
+        "bash-completion/completions/ampl",
+        "zsh/site-functions/_ampl",
+        "fish/vendor_completions.d/ampl.fish",
+    ];
+    for name in names.iter().filter(|&&name| name != "ampl") {
+        let page = text(format!("man/man1/ampl-{name}.1"));
+        assert!(page.contains(".SH NAME") && page.contains("Example"), "{name}: {page}");
+        assert!(shells.iter().all(|shell| text((*shell).into()).contains(name)), "{name}");
+    }
+    assert!(text("man/man1/ampl.1".into()).contains("ampl\\-decode"));
+    refused(&place, &["pages", "/proc/none"], 1, "name a directory that you may write");
 }
 
 #[test]

@@ -17,11 +17,13 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod anonymous;
 pub mod archive;
 pub mod benchmarks;
 pub mod call_rows;
 pub mod calls;
 mod columns;
+pub mod copy;
 pub mod counts;
 pub mod edges;
 pub mod estimates;

@@ -309,6 +309,7 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
         );
     }
     let plan = Plan::new(config, ranks).map_err(|error| unreadable(&error))?;
+    let arguments = plan.config.output.arguments;
     let counters = counters::open(&plan).map_err(|refusal| format!("rank {rank}: {refusal}"))?;
     let journal_directory = journal_directory(&plan.config.output.journal, told);
     // T0 on this process's monotonic clock: where that is not rank 0's, by the wall clocks to begin with.
@@ -349,7 +350,7 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
     let mut run = RunInfo {
         ampl_version: env!("CARGO_PKG_VERSION").into(),
         started_ns: told.started_ns as u64,
-        command: environment::command(),
+        command: arguments.of(environment::command()),
         alone: told.alone.clone(),
         unmeasured: counters.left_out.into_iter().map(|refusal| (refusal.metric, refusal.why)).collect(),
         ..RunInfo::default()
@@ -415,7 +416,10 @@ pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function,
         if let Ok(text) = serde_json::to_string(&run) {
             state.thread.text(TEXT_RUN, &text);
         }
-        state.thread.text(TEXT_METADATA, &metadata::at_init(&run.command).to_bounded_json());
+        state.thread.text(
+            TEXT_METADATA,
+            &metadata::at_init(process.shared.plan.config.output.arguments).to_bounded_json(),
+        );
     }
     if process.shared.rank == process.shared.plan.config.agent.client {
         let (_, decisions) = Policy::new(&process.shared.plan).first_directive();

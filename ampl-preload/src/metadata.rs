@@ -8,7 +8,10 @@ mod scheduler;
 
 use std::env;
 
+use ampl_core::config::Arguments;
 use ampl_trace::metadata::{Metadata, cut};
+
+use crate::environment;
 
 /// Variables whose names begin so set up MPI, its networks and threads.
 const PREFIXES: [&str; 15] = [
@@ -32,13 +35,19 @@ const PREFIXES: [&str; 15] = [
 /// Variables whose names begin so are the launcher's own words to its processes: addresses and numbers of one launch.
 const OF_LAUNCHERS: [&str; 4] = ["OMPI_MCA_orte_", "OMPI_MCA_prte_", "OMPI_MCA_ess", "OMPI_MCA_initial_wdir"];
 
-/// Facts that are known when MPI has begun. `command` is the program's command line.
-pub fn at_init(command: &[String]) -> Metadata {
-    let (inputs, left_out) = inputs::named_in(command.get(1..).unwrap_or_default());
+/// Facts that are known when MPI has begun; files that the command line names where `arguments` are stored.
+pub fn at_init(arguments: Arguments) -> Metadata {
+    let (inputs, left_out) = match arguments {
+        Arguments::All => {
+            let (named, left_out) = inputs::named_in(environment::command().get(1..).unwrap_or_default());
+            (Some(named), left_out)
+        }
+        Arguments::Program | Arguments::Off => (None, 0),
+    };
     Metadata {
         executable: inputs::executable(),
         libraries: Some(libraries::mapped()),
-        inputs: Some(inputs),
+        inputs,
         modules: environment_modules(),
         variables: Some(variables()),
         machine: Some(machine::machine()),

@@ -10,7 +10,7 @@ use ampl_core::value::{ObjectKind, UNDEFINED, Value, rank_value, tag_value};
 
 use crate::record::{
     CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_PLACE, CALL_UNFINISHED, PLACE_WORDS, get_text,
-    text_words,
+    put_text, text_words,
 };
 
 /// Handle word of an object that ampl did not see made.
@@ -211,6 +211,36 @@ pub fn parts<'a>(spec: &'static FunctionSpec, words: &'a [u64]) -> Option<Vec<(&
     at.is_empty().then_some(parts)
 }
 
+/// The words of a call of `spec` with other texts in them: each is what `of` makes of it. `words` stand behind an error's
+/// code, as in [`decode`]. `None` if they do not fit the table.
+pub fn with_texts(
+    spec: &'static FunctionSpec,
+    flags: u8,
+    words: &[u64],
+    mut of: impl FnMut(&str) -> String,
+) -> Option<Vec<u64>> {
+    let mut at = own_words(flags, words)?;
+    let behind = &words[at.len()..];
+    let mut changed = Vec::with_capacity(words.len());
+    let outputs =
+        flags & CALL_OUTCOME != 0 || flags & (CALL_MISS | CALL_NO_ARGS | CALL_ERROR | CALL_UNFINISHED) == 0;
+    let inputs = spec.params.iter().filter(|param| is_input(param) && flags & CALL_NO_ARGS == 0);
+    for param in inputs.chain(spec.params.iter().filter(|param| is_output(param) && outputs)) {
+        let before = at;
+        let outcomes = flags & CALL_OUTCOME != 0 && is_several_statuses(param);
+        let text = match outcomes {
+            true => take_outcomes(&mut at).map(|_| None)?,
+            false => part(param, &mut at)?.filter(|_| shape(param) == Shape::Text),
+        };
+        match text {
+            Some(text) => put_text(&mut changed, &of(&get_text(text)?.0)),
+            None => changed.extend_from_slice(&before[..before.len() - at.len()]),
+        }
+    }
+    changed.extend_from_slice(behind);
+    at.is_empty().then_some(changed)
+}
+
 /// As [`parts`], of inputs only, which are taken off `at`.
 pub fn inputs<'a>(
     spec: &'static FunctionSpec,
@@ -319,6 +349,36 @@ mod tests {
         let (args, _) = decode(size, CALL_ERROR, &[7]).unwrap();
         assert_eq!(args, [("comm", Value::Object(ObjectKind::Comm, 7))]);
         assert!(!is_predefined(7));
+    }
+
+    #[test]
+    fn texts_are_changed_and_nothing_else() {
+        let open = Function::by_name("MPI_File_open").unwrap().spec();
+        let info = predefined_word(PREDEFINED.len() as u16 - 1);
+        let words = |name: &str, file: &[u64], behind: &[u64]| {
+            let mut words = vec![5];
+            put_text(&mut words, name);
+            words.extend([9, info]);
+            [&words[..], file, behind].concat()
+        };
+        let longer = |text: &str| format!("{text} and more");
+        let place = CALL_PLACE;
+        for (flags, file, behind) in [
+            (0, &[7][..], &[][..]),
+            (CALL_ERROR, &[][..], &[][..]),
+            (CALL_UNFINISHED, &[], &[]),
+            (place, &[7], &[4, 1, 0]),
+        ] {
+            let changed = with_texts(open, flags, &words("/scratch/ann/x", file, behind), longer);
+            assert_eq!(changed, Some(words("/scratch/ann/x and more", file, behind)), "{flags}");
+        }
+        assert_eq!(with_texts(open, CALL_NO_ARGS, &[], longer), Some(Vec::new()));
+        assert_eq!(with_texts(open, 0, &words("x", &[], &[]), longer), None);
+        // Statuses with errors, and no text.
+        let waitall = Function::by_name("MPI_Waitall").unwrap().spec();
+        let told = [2, 2, 7, 8, 2, info, info, 2, status_word(3, 9), 15, NO_STATUS, 0];
+        let flags = CALL_ERROR | CALL_OUTCOME;
+        assert_eq!(with_texts(waitall, flags, &told, longer), Some(told.to_vec()));
     }
 
     #[test]

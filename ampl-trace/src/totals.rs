@@ -187,6 +187,11 @@ impl Totals {
         }
     }
 
+    /// Gives every module the name that `of` makes of its path.
+    pub fn rename_modules(&mut self, of: impl FnMut(&String) -> String) {
+        self.modules = self.modules.iter().map(of).collect();
+    }
+
     /// Adds the totals of other ranks.
     pub fn join(&mut self, other: Self) {
         let mut number = |module: &String| {

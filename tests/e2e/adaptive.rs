@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use ampl_tests::job::{Job, Mpi};
-use ampl_tests::place::quick;
+use ampl_tests::place::Extent;
 use ampl_tests::process::alone;
 use ampl_tests::run::{Form, Monitored, monitor, number, parse};
 use serde_json::Value;
@@ -195,7 +195,7 @@ const UNFORESEEN: std::ops::Range<usize> = 8..8 + PER_UPDATE + 2;
 /// of intervals; the slack is three standard deviations of their share.
 #[test]
 fn sampled_estimates_keep_their_promise() {
-    let seeds = if quick() { 5 } else { 24 };
+    let seeds = Extent::get().of([5, 12, 24]);
     let (mut scored, mut inside_width, mut sampled) = (0, 0, 0);
     let (mut foreseen, mut inside_bound) = (0, 0);
     for seed in 0..seeds {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi};
-use ampl_tests::place::quick;
+use ampl_tests::place::Extent;
 use ampl_tests::run::{Form, Monitored, monitor, number, window};
 use serde_json::Value;
 
@@ -13,13 +13,13 @@ const STEPS: u64 = 24;
 const PER_UPDATE: u64 = 4;
 
 fn ranks() -> u32 {
-    if quick() { 32 } else { 128 }
+    Extent::get().of([32, 64, 128])
 }
 
 /// Ranks of the static half that are kept, and ranks of it that are always kept: the paper's numbers, where there is
 /// room.
 fn fixed() -> (u64, u64) {
-    if quick() { (4, 2) } else { (30, 10) }
+    Extent::get().of([(4, 2), (15, 5), (30, 10)])
 }
 
 fn configuration(ranks: u32) -> String {

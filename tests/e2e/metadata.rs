@@ -65,6 +65,32 @@ fn a_run_says_what_ran_and_where() {
 }
 
 #[test]
+fn what_the_job_file_keeps_private_is_stored_nowhere() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scratch = Scratch::new("private");
+    let input = scratch.write("s3cret.txt", "abc");
+    let file = input.display().to_string();
+    for (settings, mode, words) in [
+        ("", 0o700, 3),
+        ("[output]\nmode = \"750\"\narguments = \"program\"\n", 0o750, 1),
+        ("[output]\nmode = \"755\"\narguments = \"off\"\n", 0o755, 0),
+    ] {
+        let job = Job::of(Mpi::OpenMpi, 2, "steady", &["5", &file]);
+        let run = monitor(&job, settings, Form::Run).success();
+        let found = std::fs::metadata(&run.run).unwrap().permissions().mode() & 0o777;
+        assert_eq!(found, mode, "{settings}");
+        let text = std::fs::read_to_string(run.run.join("run.toml")).unwrap();
+        let command = text.lines().find_map(|line| line.strip_prefix("command = ")).unwrap();
+        assert_eq!(command.matches('"').count(), 2 * words, "{command}");
+        let info = run.info();
+        let told = [text, run.finished.stderr.clone(), info.to_string()];
+        let all = words > 1;
+        assert_eq!(told.iter().any(|text| text.contains("s3cret")), all, "{told:?}");
+        assert_eq!(info["metadata"]["inputs"].is_array(), all, "{info}");
+    }
+}
+
+#[test]
 fn a_dead_job_has_its_facts_too() {
     let run = monitor(&Job::of(Mpi::OpenMpi, 2, "steady", &["20", "kill-1"]), "", Form::Exec);
     let metadata = &run.info()["metadata"];

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use ampl_core::config::{Config, Keep, Marker, RankSummaries, SiteTrace};
 use ampl_core::units::RankSet;
 use ampl_tests::job::{Job, Mpi};
-use ampl_tests::place::{home, quick};
+use ampl_tests::place::{Extent, home};
 use ampl_tests::run::{Form, monitor, text_of};
 use serde_json::Value;
 use toml_edit::DocumentMut;
@@ -143,7 +143,7 @@ fn run(name: &str, text: &str) {
 
 #[test]
 fn every_recipe_runs() {
-    let mut count = 0;
+    let (quick, mut count) = (Extent::get() == Extent::Quick, 0);
     let mut entries: Vec<_> =
         home().join("../configs").read_dir().expect("configs/").flatten().map(|entry| entry.path()).collect();
     entries.sort();
@@ -151,11 +151,11 @@ fn every_recipe_runs() {
         let name = path.file_name().expect("a file").to_string_lossy();
         run(&name, &text_of(path));
         count += 1;
-        if quick() && count == 4 {
+        if quick && count == 4 {
             break;
         }
     }
-    assert!(count >= if quick() { 4 } else { 9 }, "{count} recipes");
+    assert!(count >= if quick { 4 } else { 9 }, "{count} recipes");
 }
 
 #[test]

@@ -31,9 +31,36 @@ pub fn ampl() -> PathBuf {
     path
 }
 
-/// True where the long runs are left out (`cargo xtask test --quick`).
-pub fn quick() -> bool {
-    std::env::var_os("AMPL_TEST_QUICK").is_some()
+/// Length of the runs of tests that prove more the longer they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// `cargo xtask test --quick`
+    Quick,
+    /// `cargo xtask test`
+    Usual,
+    /// `cargo xtask test --all`
+    All,
+}
+
+impl Extent {
+    /// The extent that is asked for.
+    pub fn get() -> Self {
+        match std::env::var("AMPL_TEST_EXTENT").as_deref() {
+            Ok("quick") => Self::Quick,
+            Ok("all") => Self::All,
+            _ => Self::Usual,
+        }
+    }
+
+    /// Length of this extent among `lengths`: quick, usual, all.
+    pub fn of<T>(self, lengths: [T; 3]) -> T {
+        let [quick, usual, all] = lengths;
+        match self {
+            Self::Quick => quick,
+            Self::Usual => usual,
+            Self::All => all,
+        }
+    }
 }
 
 /// The first program of `names` that PATH leads to.

@@ -1,5 +1,6 @@
 //! `cargo xtask dist`: a release build laid out for installation.
 
+pub mod package;
 mod replay;
 
 pub use replay::clippy as clippy_of_replayer;
@@ -13,8 +14,8 @@ use crate::shell::{cargo, output, root, run as run_command, target};
 
 /// Builds the command and the library, and returns the directory they were laid out in.
 ///
-/// `bin/ampl`, `bin/ampl-replay`, `lib/libampl.so`, `libexec/`, `include/ampl.h`, `share/fortran/` and `share/configs/`
-/// under `target/dist`.
+/// `bin/ampl`, `bin/ampl-replay`, `lib/libampl.so`, `libexec/`, `include/ampl.h`; under `share/` recipes, the Fortran module,
+/// man pages and completions; all under `target/dist`.
 ///
 /// # Errors
 /// When the build fails or a file cannot be copied.
@@ -99,6 +100,7 @@ fn lay_out(command: &str, name: &str) -> Result<PathBuf> {
             copy(&recipe, &recipes.join(recipe.file_name().expect("a directory entry has a name")))?;
         }
     }
+    run_command(Command::new(dist.join("bin/ampl")).arg("pages").arg(dist.join("share")))?;
     println!("dist: {}", dist.display());
     Ok(dist)
 }

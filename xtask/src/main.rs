@@ -19,8 +19,10 @@ Usage: cargo xtask COMMAND
 
   setup              install what demo and test need (apt, when root or sudo without a password)
   demo               set up, build, run LAMMPS on 8 ranks under ampl, print the summary
-  test [--quick]     set up, then every check; --quick leaves out the long end-to-end runs
+  test [--quick|--all]
+                     set up, then every check; end-to-end runs with fewer, or with more ranks and seeds
   dist               release build into target/dist
+  package            the same as a tarball under target/package
   bench [NAME] [-- ARGS]
                      the benchmarks, or the one of that name
   codegen [--check]  write the generated code and docs/configuration.md, or check that they are up to date
@@ -40,9 +42,11 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["setup"] => setup::run().map(|_| ()),
         ["demo"] => demo::run(),
-        ["test"] => test::run(false),
-        ["test", "--quick"] => test::run(true),
+        ["test"] => test::run(test::Extent::Usual),
+        ["test", "--quick"] => test::run(test::Extent::Quick),
+        ["test", "--all"] => test::run(test::Extent::All),
         ["dist"] => dist::run().map(|_| ()),
+        ["package"] => dist::package::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["codegen"] => codegen::run(false),
         ["codegen", "--check"] => codegen::run(true),

@@ -10,11 +10,22 @@ use crate::{codegen, dist, setup, tidy};
 /// Tests at once: jobs wait more than they compute, and tests by the clock take the machine alone.
 const JOBS_AT_ONCE: &str = "--test-threads=2";
 
-/// Runs every check and stops at the first that fails; `quick` leaves out the long end-to-end runs.
+/// Length of the end-to-end runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Long ones are left out or short.
+    Quick,
+    /// As continuous integration has the time for them.
+    Usual,
+    /// As long as they prove more.
+    All,
+}
+
+/// Runs every check and stops at the first that fails.
 ///
 /// # Errors
 /// The failed step's own, under the step's name.
-pub fn run(quick: bool) -> Result<()> {
+pub fn run(extent: Extent) -> Result<()> {
     let started = Instant::now();
     step("setup", || setup::run().map(|_| ()))?;
     step("codegen --check", || codegen::run(true))?;
@@ -33,8 +44,10 @@ pub fn run(quick: bool) -> Result<()> {
         let mut tests = cargo();
         tests.args(["test", "-p", "ampl-tests", "--no-fail-fast", "--", JOBS_AT_ONCE]);
         tests.env("AMPL_TEST_DIST", &dist);
-        if quick {
-            tests.env("AMPL_TEST_QUICK", "1");
+        match extent {
+            Extent::Quick => _ = tests.env("AMPL_TEST_EXTENT", "quick"),
+            Extent::Usual => {}
+            Extent::All => _ = tests.env("AMPL_TEST_EXTENT", "all"),
         }
         run_command(&mut tests)
     })?;

@@ -267,6 +267,29 @@ pub enum RankSummaries {
     Off,
 }
 
+/// Words of the program's command line that are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arguments {
+    /// All of them, with the hashes of files that they name.
+    All,
+    /// The program's name.
+    Program,
+    /// No word.
+    Off,
+}
+
+impl Arguments {
+    /// The words of `command` that are stored.
+    pub fn of(self, mut command: Vec<String>) -> Vec<String> {
+        command.truncate(match self {
+            Self::All => usize::MAX,
+            Self::Program => 1,
+            Self::Off => 0,
+        });
+        command
+    }
+}
+
 /// Place of per-rank journals until they are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Journal {

@@ -395,6 +395,16 @@ pub(super) fn record(text: &str) -> Result<String, Cause> {
     Ok(text.to_owned())
 }
 
+/// The permissions of a directory in `text`.
+pub(super) fn mode(text: &str) -> Result<u32, Cause> {
+    let digits = text.strip_prefix('0').unwrap_or(text);
+    let mode = u32::from_str_radix(digits, 8).ok().filter(|mode| digits.len() == 3 && mode & 0o700 == 0o700);
+    mode.ok_or_else(|| Cause::Invalid {
+        found: format!("{text:?}"),
+        expected: "three octal digits, the first of them 7, as \"750\"".into(),
+    })
+}
+
 /// The place of journals that `text` names.
 pub(super) fn journal(text: &str) -> Result<Journal, Cause> {
     Ok(match text {

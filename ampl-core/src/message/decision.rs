@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Number of ranks of a stratum that keep their windows in an update interval, or one window, and the reason.
 ///
 /// Serialised, it is one element of what `ampl decisions --json` prints.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
     /// Update interval it is for.
     pub update: u64,

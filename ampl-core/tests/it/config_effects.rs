@@ -67,6 +67,8 @@ const EFFECTS: &[(&str, &str, &str)] = &[
         "run_puts_exec_before_the_program_and_returns_the_status",
     ),
     ("output.record", "tests/e2e/archive.rs", "a_job_leaves_one_record"),
+    ("output.mode", "tests/e2e/metadata.rs", "what_the_job_file_keeps_private_is_stored_nowhere"),
+    ("output.arguments", "tests/e2e/metadata.rs", "what_the_job_file_keeps_private_is_stored_nowhere"),
     ("output.journal", "tests/e2e/disk_full.rs", "a_place_that_is_full_is_done_without"),
     ("output.rank_summaries", "tests/e2e/summaries.rs", "summaries_are_stored_of_whom_the_key_says"),
     ("output.verify", "tests/e2e/verify.rs", "what_would_have_been_kept_is_marked_and_judged"),

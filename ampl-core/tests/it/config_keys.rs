@@ -72,6 +72,8 @@ const ROWS: &[(&str, Effect, &str)] = &[
         Shows(|c| c.output.record.as_deref() == Some("/archive/{user}/{jobid}.json")),
         "{jobid}",
     ),
+    ("output.mode", Shows(|c| c.output.mode == 0o750), "octal"),
+    ("output.arguments", Shows(|c| c.output.arguments == Arguments::Program), "all or program or off"),
     ("output.journal", Shows(|c| c.output.journal == Journal::Run), "\"node\""),
     (
         "output.rank_summaries",

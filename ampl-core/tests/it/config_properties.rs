@@ -101,15 +101,17 @@ fn any_config() -> impl Strategy<Value = Config> {
     ];
     let vectors = prop::sample::select(vec![RankSummaries::All, RankSummaries::Sample, RankSummaries::Off]);
     let record = prop::option::of("[^{}/\0\n]{1,9}");
-    let output = ("[^{}\0\n]{1,9}", record, journal, vectors, any::<bool>()).prop_map(
-        |(dir, record, journal, rank_summaries, verify)| Output {
+    let words = prop::sample::select(vec![Arguments::All, Arguments::Program, Arguments::Off]);
+    let output = ("[^{}\0\n]{1,9}", record, 0o700..0o1000u32, words, journal, vectors, any::<bool>())
+        .prop_map(|(dir, record, mode, arguments, journal, rank_summaries, verify)| Output {
             record,
+            mode,
+            arguments,
             dir: format!("{dir}{{time}}"),
             journal,
             rank_summaries,
             verify,
-        },
-    );
+        });
     let sites = prop::collection::vec(site_policy, 0..3);
     let agent = (any::<u32>(), share(), share()).prop_map(|(client, share, structure)| Agent {
         client: Rank(client),

@@ -1,7 +1,8 @@
 //! Decisions of rank 0 alone in `MPI_Init`: the configuration, the run directory, the start of time.
 
-use std::fs;
+use std::fs::{self, DirBuilder, Permissions};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use ampl_core::config::Config;
@@ -80,7 +81,7 @@ pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32) -> Option<Announcement> {
     let named = environment::run_directory(&parsed.output.dir);
     let number = alone.as_ref().map_or(0, |alone| alone.number);
     let wanted = candidates(&named).nth(number as usize).unwrap_or_default();
-    match make_directory(&wanted) {
+    match make_directory(&wanted, parsed.output.mode) {
         Ok(directory) => {
             if let Some(alone) = &alone {
                 message(&said_alone(alone, pmpi, &directory));
@@ -138,14 +139,18 @@ fn said_alone(alone: &Alone, pmpi: &Pmpi, directory: &Path) -> String {
     )
 }
 
-/// A directory that did not exist: `wanted`, or with `-2`, `-3`, … behind it.
-fn make_directory(wanted: &Path) -> io::Result<PathBuf> {
+/// A directory that did not exist, with the permissions `mode`: `wanted`, or with `-2`, `-3`, … behind it.
+fn make_directory(wanted: &Path, mode: u32) -> io::Result<PathBuf> {
     if let Some(parent) = wanted.parent() {
         fs::create_dir_all(parent)?;
     }
     for name in candidates(wanted).take(1000) {
-        match fs::create_dir(&name) {
-            Ok(()) => return Ok(name),
+        match DirBuilder::new().mode(0o700).create(&name) {
+            Ok(()) => {
+                // Whatever the process's mask is. A file system without permissions has the directory all the same.
+                _ = fs::set_permissions(&name, Permissions::from_mode(mode));
+                return Ok(name);
+            }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }

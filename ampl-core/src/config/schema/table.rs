@@ -6,8 +6,8 @@ use super::{Key, Shape, Table};
 use crate::config::form::{Flag, Maybe, OrAuto, Real, Text, Whole, ranks, words};
 use crate::config::write::{code, quoted};
 use crate::config::{
-    Event, Journal, Keep, MOST_FRAMES, MOST_STRATA, Marker, Mechanism, Members, Quantity, RankSummaries,
-    RegionFilter, Selection, SiteMatch, SiteTrace, Sizing, Summaries, marker, rules,
+    Arguments, Event, Journal, Keep, MOST_FRAMES, MOST_STRATA, Marker, Mechanism, Members, Quantity,
+    RankSummaries, RegionFilter, Selection, SiteMatch, SiteTrace, Sizing, Summaries, marker, rules,
 };
 use crate::units::{Rank, RankSet};
 
@@ -414,6 +414,19 @@ settings! {
              at all, when the job is over. A name that is taken gets `-2` before its ending.",
             range("a path in which {user}, {jobid}, {app} and {time} are replaced"),
             examples("\"/archive/{user}/{jobid}.json\"", "\"{job}.json\"");
+        mode: u32 = 0o700,
+            Text { read: rules::mode, write: |mode: &u32| Some(quoted(&format!("{mode:o}"))) },
+            "Permissions of the run directory, as chmod takes them. Its owner always has all of them.",
+            default("\"700\""), range("three octal digits, the first of them 7"),
+            examples("\"750\"", "\"u=rwx\"");
+        arguments: Arguments = Arguments::All,
+            words! {
+                "all" => Arguments::All, "all, and the hashes of files that they name";
+                "program" => Arguments::Program, "the program's name";
+                "off" => Arguments::Off, "no word";
+            },
+            "Words of the program's command line that are stored.",
+            default("\"all\""), examples("\"program\"", "\"none\"");
         journal: Journal = Journal::Node,
             Text { read: rules::journal, write: |journal| Some(quoted(journal.name())) },
             "Where every rank's journal lives until all are merged in MPI_Finalize. Directories that ampl makes for them go \
