@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ampl_trace::loops::flow_graph::Set;
-use ampl_trace::loops::sequence::MOST_WORK;
-use ampl_trace::loops::{Calls, Steps};
+use ampl_trace::loops::{Calls, MOST_WORK, Set, Steps};
 use ampl_trace::structure::{GroupThread, JobStructure, RankGroup};
 use ampl_trace::totals::Totals;
 

@@ -1,7 +1,6 @@
 //! Calls of a thread by function and place, without their arguments.
 
-use ampl_trace::loops::sequence::Token;
-use ampl_trace::loops::{fold, hashes};
+use ampl_trace::loops::{Token, fold, hashes};
 use ampl_trace::site::call_path;
 use ampl_trace::structure::{GroupTerminal, GroupThread, RankGroup};
 use rustc_hash::FxHashMap;

@@ -1,8 +1,6 @@
 //! Random programs, which know their steps.
 
-use ampl_trace::loops::find::{Finder, Found};
-use ampl_trace::loops::flow_graph::Set;
-use ampl_trace::loops::sequence::{MOST_WORK, Sequence, Token};
+use ampl_trace::loops::{Finder, Found, MOST_WORK, Sequence, Set, Token};
 use proptest::prelude::*;
 
 use super::grammar;

@@ -1,8 +1,6 @@
 use std::collections::BTreeMap;
 
-use ampl_trace::loops::flow_graph::{FlowGraph, Set};
-use ampl_trace::loops::repetition::longest;
-use ampl_trace::loops::sequence::{Anchor, Flow, MOST_WORK, Part, Sequence, Slice, Token};
+use ampl_trace::loops::{Anchor, Flow, FlowGraph, MOST_WORK, Part, Sequence, Set, Slice, Token, longest};
 use proptest::prelude::*;
 use rustc_hash::FxHashMap;
 
