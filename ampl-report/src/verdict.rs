@@ -1,12 +1,14 @@
 //! Findings of a verdict as sentences.
 
+mod calls;
+
 use ampl_analysis::coverage::Coverage;
 use ampl_analysis::coverage::Extent;
 use ampl_analysis::efficiency::Bound;
 use ampl_analysis::verdict::{Basis, Evidence, Finding, Kind, Next, Place, Unranked};
 use ampl_core::units::RankSet;
 
-use crate::human::{bytes, count, digits, duration, percent, plural};
+use crate::human::{count, digits, duration, percent, plural};
 use crate::processors;
 
 /// Title of a kind of finding, for people.
@@ -23,6 +25,7 @@ pub fn title(kind: Kind) -> &'static str {
         Kind::BusiestProgram => "busiest program",
         Kind::Imbalance => "imbalance",
         Kind::LateRank => "late rank",
+        Kind::LateSender => "late senders",
         Kind::Waiting => "waiting",
         Kind::Pipeline => "one after another",
         Kind::Transfer => "transfer",
@@ -89,7 +92,7 @@ pub fn sentence(finding: &Finding) -> String {
             at_least(bound),
             too_few(why)
         ),
-        Evidence::Calls { .. } => calls(finding),
+        Evidence::Calls { .. } => calls::sentence(finding),
         &Evidence::Phase { kind, ns, windows, mpi, top } => {
             let name = if kind == Kind::StartUp { "Start-up" } else { "Wind-down" };
             let mpi = mpi.map_or(String::new(), |mpi| {
@@ -182,69 +185,6 @@ fn waited(place: Option<&Place>) -> String {
 /// `MPI_Send @ app.c:12`.
 pub fn at(place: &Place) -> String {
     place.site.as_ref().map_or(place.function.to_owned(), |site| format!("{} @ {site}", place.function))
-}
-
-fn calls(finding: &Finding) -> String {
-    let Evidence::Calls {
-        kind,
-        calls,
-        share,
-        mean_ns,
-        at_site_ns,
-        bytes: size,
-        per_second,
-        worst,
-        computing,
-    } = &finding.evidence
-    else {
-        return String::new();
-    };
-    let place = finding.place.as_ref().map_or("MPI".into(), at);
-    let size = size.map_or(String::new(), |size| format!(" of {}", bytes(size)));
-    let (number, mean) = (count(*calls), duration(*mean_ns));
-    let each = at_site_ns.map_or(String::new(), |[shortest, mean]| {
-        format!(": {} a call, the shortest {}", duration(mean), duration(shortest))
-    });
-    // Part of the time in these calls is waiting for ranks that compute more.
-    let cost = finding.cost_share.unwrap_or(*share);
-    let rest = match cost < 0.98 * share {
-        true => format!(", {} beyond what unequal computing over windows explains", percent(cost)),
-        false => String::new(),
-    };
-    let time = format!("{} of the ranks' time{rest}", percent(*share));
-    let waits = format!("Ranks wait in {place}{each}");
-    match kind {
-        Kind::Files => {
-            let worst = worst.map_or(String::new(), |(rank, share)| {
-                format!(", rank {rank} for {} of the run", percent(share))
-            });
-            let share = percent(*share);
-            format!("{number} calls on files take {share} of the ranks' time{worst}, most in {place}")
-        }
-        Kind::Polling => format!(
-            "{number} polls take {time}: {} a second of a rank, {mean} each, most in {place}",
-            digits(*per_second)
-        ),
-        Kind::SmallMessages => format!(
-            "{number} messages{size}, {} a second of a rank, take {time}, most in {place}",
-            digits(*per_second)
-        ),
-        Kind::LateRank => {
-            let rank = finding.ranks.as_ref().map_or("a rank".into(), |ranks| format!("rank {ranks}"));
-            format!("{waits}; {rank} waits least, and computes no more than others: such calls take {time}")
-        }
-        Kind::Waiting => format!("{waits}: such calls take {time}"),
-        Kind::Pipeline => format!(
-            "Ranks compute one after another: {} of them at a time on average, none much more than others; they wait in \
-             {place}{each}: such calls take {time}",
-            digits(*computing)
-        ),
-        Kind::OneSided => format!("{number} one-sided calls{size} take {time}: {mean} each, most in {place}"),
-        Kind::Collectives => {
-            format!("{number} collective calls{size} take {time}: {mean} each, most in {place}")
-        }
-        _ => format!("{number} messages{size} take {time}, most in {place}"),
-    }
 }
 
 fn nothing(finding: &Finding) -> String {
@@ -374,54 +314,6 @@ mod tests {
             let Evidence::Slow { phase, recurs, .. } = &mut found.evidence else { unreachable!() };
             (*phase, *recurs) = (part, again);
             let said = sentence(&found);
-            assert!(said.starts_with(expected), "{said}");
-        }
-    }
-
-    #[test]
-    fn calls_are_sentences_of_their_own() {
-        let of = |kind| {
-            let evidence = Evidence::Calls {
-                kind,
-                calls: 1200,
-                share: if kind == Kind::Files { 0.05 } else { 0.4 },
-                mean_ns: 3.2e6,
-                at_site_ns: Some([5e3, 3.2e6]),
-                bytes: Some(8.0),
-                per_second: 4000.0,
-                worst: Some((2, 0.3)),
-                computing: 1.1,
-            };
-            let ranks = Some(RankSet::range(2, 2));
-            sentence(&Finding { place: place(), ranks, ..finding(evidence, Some(0.25)) })
-        };
-        for (kind, expected) in [
-            (
-                Kind::Files,
-                "1,200 calls on files take 5 % of the ranks' time, rank 2 for 30 % of the run, most in",
-            ),
-            (
-                Kind::Polling,
-                "1,200 polls take 40 % of the ranks' time, 25 % beyond what unequal computing over windows explains: 4000 a",
-            ),
-            (
-                Kind::SmallMessages,
-                "1,200 messages of 8 B, 4000 a second of a rank, take 40 % of the ranks' time, 25 %",
-            ),
-            (
-                Kind::LateRank,
-                "Ranks wait in MPI_Allreduce @ app.c:12: 3.20 ms a call, the shortest 5 us; rank 2 waits least, and",
-            ),
-            (
-                Kind::Waiting,
-                "Ranks wait in MPI_Allreduce @ app.c:12: 3.20 ms a call, the shortest 5 us: such calls take 40 % of",
-            ),
-            (Kind::Pipeline, "Ranks compute one after another: 1.10 of them at a time on average"),
-            (Kind::Collectives, "1,200 collective calls of 8 B take 40 % of the ranks' time, 25 % beyond"),
-            (Kind::Transfer, "1,200 messages of 8 B take 40 % of the ranks' time, 25 % beyond what unequal"),
-            (Kind::OneSided, "1,200 one-sided calls of 8 B take 40 %"),
-        ] {
-            let said = of(kind);
             assert!(said.starts_with(expected), "{said}");
         }
     }

@@ -65,6 +65,35 @@ fn polling_is_first() {
     assert_eq!((&first["kind"], &first["function"]), (&"polling".into(), &"MPI_Iprobe".into()), "{info}");
 }
 
+/// Over windows the ranks compute alike: kept times show the turns.
+#[test]
+fn turns_within_windows_are_first() {
+    let run = planted(Mpi::OpenMpi, "turns", "130", &[]);
+    let info = run.info();
+    let first = findings(&info)[0];
+    assert_eq!((&first["kind"], &first["function"]), (&"turns".into(), &"MPI_Allreduce".into()), "{info}");
+}
+
+#[test]
+fn late_senders_are_first() {
+    let run = planted(Mpi::Mpich, "sender", "120", &[]);
+    let info = run.info();
+    let first = findings(&info)[0];
+    assert_eq!((&first["kind"], &first["ranks"]), (&"late-sender".into(), &"0,2".into()), "{info}");
+    let text = first["text"].as_str().expect("a text");
+    assert!(text.contains("ranks 1,3 wait, and their receives name only ranks 0,2"), "{text}");
+}
+
+/// The others compute more than a rank that only polls: it is named, and not they.
+#[test]
+fn a_master_that_polls_is_first() {
+    let run = planted(Mpi::OpenMpi, "master", "180", &[]);
+    let info = run.info();
+    let first = findings(&info)[0];
+    assert_eq!((&first["kind"], &first["ranks"]), (&"polling".into(), &"0".into()), "{info}");
+    assert_eq!(first["function"], "MPI_Iprobe", "{first}");
+}
+
 #[test]
 fn files_are_first() {
     let scratch = ampl_tests::place::Scratch::new("planted");

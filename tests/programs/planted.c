@@ -47,6 +47,31 @@ int main(int argc, char **argv) {
             compute(5);
             if (rank < ranks - 1)
                 MPI_Send(&token, 1, MPI_INT, rank + 1, 7, MPI_COMM_WORLD);
+        } else if (!strcmp(cause, "turns")) {
+            // Another rank computes longest in each step, as long as the others over a few.
+            compute(rank == step % ranks ? 24 : 6);
+        } else if (!strcmp(cause, "sender")) {
+            // Even ranks compute before they send, odd ones behind the receive.
+            if (rank % 2 == 0)
+                compute(12);
+            if (rank % 2 == 0 && rank + 1 < ranks)
+                MPI_Send(&token, 1, MPI_INT, rank + 1, 5, MPI_COMM_WORLD);
+            if (rank % 2 == 1) {
+                MPI_Recv(&token, 1, MPI_INT, rank - 1, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                compute(12);
+            }
+        } else if (!strcmp(cause, "master")) {
+            // Rank 0 asks for results again and again.
+            MPI_Status found;
+            for (int done, of = 1; rank == 0 && of < ranks; of++) {
+                for (done = 0; !done;)
+                    MPI_Iprobe(MPI_ANY_SOURCE, 4, MPI_COMM_WORLD, &done, &found);
+                MPI_Recv(&token, 1, MPI_INT, found.MPI_SOURCE, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            }
+            if (rank > 0) {
+                compute(16);
+                MPI_Send(&token, 1, MPI_INT, 0, 4, MPI_COMM_WORLD);
+            }
         } else if (!strcmp(cause, "polls")) {
             // Rank 0 computes between messages for which each of the others asks again and again.
             compute(4);

@@ -9,6 +9,11 @@ use crate::efficiency::{Bound, Course, Imbalance, OfProgram, busiest, by_program
 
 /// Share of the windows in which ranks compute more than the mean throughout, in (0, 1).
 const MOSTLY: f64 = 0.6;
+/// Correlation of compute time in successive windows from which on the program moves the imbalance, though ranks lose
+/// their processors: the system gives and takes them without regard to the window before.
+const FOLLOWS: f64 = 0.4;
+/// Greatest compute time of a window over its mean from which on the same holds.
+const CLEAR: f64 = 1.3;
 /// Ranks that make a stratum at least.
 const STRATUM: u64 = 3;
 /// Gap between a stratum and all others, over the difference of their means, in (0, 1).
@@ -48,7 +53,8 @@ pub fn of(facts: &Facts<'_>) -> Vec<Finding> {
     }
     // On a disturbed machine the system may decide who computes longest in a window.
     let rest = cost - lasting;
-    if moves && !facts.is_disturbed() && rest >= LEAST {
+    let clear = found.most_over_mean >= CLEAR && found.correlation.is_some_and(|of| of >= FOLLOWS);
+    if moves && (clear && found.course == Course::Drift || !facts.is_disturbed()) && rest >= LEAST {
         findings.push(moving(facts, found, lost.bound).costing(rest));
     } else if moves && rest >= NOTABLE {
         let why = Unranked::Disturbed;

@@ -5,25 +5,32 @@ use std::ops::RangeInclusive;
 
 use ampl_core::mpi::{FUNCTIONS, Function, Traffic};
 use ampl_core::units::RankSet;
-use ampl_trace::totals::SEVERAL;
+use ampl_trace::totals::{Known, SEVERAL};
 
 use super::cost::{Costs, Purpose};
-use super::finding::{Basis, Evidence, Finding, Kind, Next, Place};
-use super::{Facts, LEAST, NOTABLE};
+use super::finding::{Basis, Detail, Evidence, Finding, Kind, Next, Place};
+use super::steps::{self, Steps};
+use super::{Facts, LEAST, NOTABLE, senders};
 use crate::calls::{Late, Number, Parts, Places, recorded, recorded_calls, time_ns};
 
 /// The mean time of a call over its shortest, from which on it waits.
 const WAITS: f64 = 10.0;
 /// Least mean time of a call that waits, nanoseconds.
 const LONG_NS: f64 = 50e3;
+/// Mean time of a call that waits, however long the shortest is: no network takes as long for little data.
+const VERY_LONG_NS: f64 = 1e6;
 /// Bytes a second of a rank from which on its messages may be what takes the time.
 const MOVING: f64 = 20e6;
 /// Compute time over the mean up to which a rank computes no more than others.
 const ALIKE: f64 = 1.05;
+/// Time of the rank that is longest in calls over the mean, from which on it is named.
+const MORE: f64 = 1.25;
 /// Most bytes of a small message, the mean.
 const SMALL: f64 = 2048.0;
 /// Fewest of them that a rank sends in a second.
 const MANY: f64 = 1000.0;
+/// Longest mean time between failed polls in a row that may be no work, nanoseconds.
+const PAUSE_NS: f64 = 5e5;
 /// Ranks that compute at a time, the mean, where they do so one after another.
 const ALONE: RangeInclusive<f64> = 0.5..=1.3;
 /// Correlation of rank number and time in receives from which on each rank waits for the one before it.
@@ -83,6 +90,35 @@ impl<'f, 't> Spent<'f, 't> {
         parts.map(|part| of(part.total, part.function)).fold(0, u64::saturating_add)
     }
 
+    /// The kind of a finding about calls at that place, by what totals do not show, and the evidence.
+    fn examined(&self, kind: Kind, purpose: Purpose, number: usize) -> (Kind, Option<Detail>) {
+        let trace = self.facts.trace;
+        let place = &self.places.places[number];
+        let steps = || Steps::of(trace, place);
+        match kind {
+            Kind::Waiting => {
+                let in_turn = steps().in_turn(trace.run.ranks).filter(|_| self.facts.unranked().is_none());
+                let senders = || {
+                    let ranks: Vec<(u32, f64)> = self.costs.ranks(purpose).collect();
+                    senders::of(trace, &ranks).filter(|_| purpose == Purpose::Messages)
+                };
+                match in_turn.map(Detail::InTurn) {
+                    Some(found) => (Kind::Turns, Some(found)),
+                    None => senders()
+                        .map_or((kind, None), |found| (Kind::LateSender, Some(Detail::Senders(found)))),
+                }
+            }
+            Kind::Transfer | Kind::Collectives => (kind, steps().growth().map(Detail::Growth)),
+            Kind::Polling => {
+                let polls = self.sum(purpose, |total, _| total.calls) as f64;
+                let between = steps::between_polls(trace).filter(|&ns| ns <= PAUSE_NS);
+                let between = between.map(|ns| (ns * polls / self.all_ns).min(1.0));
+                (kind, between.filter(|&share| share >= LEAST).map(Detail::BetweenPolls))
+            }
+            _ => (kind, None),
+        }
+    }
+
     /// Late ranks at a place.
     fn late(&self, parts: &Parts<'t>) -> Late {
         let Some(function) = parts.first().map(|part| part.function) else { return Late::Unknown };
@@ -94,12 +130,23 @@ impl<'f, 't> Spent<'f, 't> {
     }
 }
 
-/// The call in which the ranks spend most time, of all that may wait, and its share of their time.
+/// Time at a place beyond that of the rank with the least there, where all call there: that much is none of the calls'.
+fn waited_ns(parts: &Parts<'_>) -> f64 {
+    let least = match parts[..] {
+        [Known { spread: Some(spread), .. }] if spread.is_even() => {
+            spread.least().first().map(|least| least.ns as f64 * f64::from(spread.ranks))
+        }
+        _ => None,
+    };
+    (time_ns(parts) - least.unwrap_or(0.0)).max(0.0)
+}
+
+/// The call in which ranks wait longest, of all that may wait, and the share of their time that they do.
 pub fn most_waited(facts: &Facts<'_>) -> Option<(Place, f64)> {
     let mut spent = Spent::of(facts);
-    let waits = [Purpose::Messages, Purpose::Collectives, Purpose::Polls];
+    let waits = [Purpose::Messages, Purpose::Collectives, Purpose::Polls, Purpose::OneSided];
     let places = waits
-        .map(|purpose| spent.places_of(purpose).first().map(|&(number, parts)| (number, time_ns(parts))));
+        .map(|purpose| spent.places_of(purpose).first().map(|&(number, parts)| (number, waited_ns(parts))));
     let most = places.into_iter().flatten().reduce(|a, b| if b.1 > a.1 { b } else { a })?;
     Some((spent.name(most.0)?, most.1 / spent.all_ns))
 }
@@ -122,18 +169,53 @@ pub fn of(facts: &Facts<'_>) -> Vec<Finding> {
             Purpose::Files => worst.map_or(mean, |(_, worst)| worst.max(mean)),
             _ => mean,
         };
-        let cost = share.min(left);
+        // Others compute more than ranks that poll all the time: the polls are what imbalance there is.
+        let cost =
+            if purpose == Purpose::Polls && few_poll(&spent).is_some() { share } else { share.min(left) };
         let Some(finding) = of_purpose(&mut spent, purpose, mean, worst) else { continue };
         let least = match finding.kind() {
             Kind::Files | Kind::Polling | Kind::SmallMessages | Kind::LateRank => LEAST,
             _ => NOTABLE,
         };
+        let is_fact =
+            matches!(finding.evidence, Evidence::Calls { detail: Some(Detail::BetweenPolls(_)), .. });
         if cost >= least {
-            left -= cost;
+            left = (left - cost).max(0.0);
             found.push(finding.costing(cost));
+        } else if is_fact {
+            found.push(finding);
         }
     }
+    join_turns(&mut found);
     found
+}
+
+/// Ranks that poll for half of their time, if they are at most a third of all.
+fn few_poll(spent: &Spent<'_, '_>) -> Option<RankSet> {
+    let ranks = u64::from(spent.facts.trace.run.ranks);
+    let least = 0.5 * spent.all_ns / ranks.max(1) as f64;
+    let of = spent.costs.ranks(Purpose::Polls).filter(|(_, ns)| *ns >= least).map(|(rank, _)| rank);
+    let few = RankSet::from_iter(of);
+    (!few.is_empty() && 3 * few.len() <= ranks).then_some(few)
+}
+
+/// Joins findings that ranks compute longest in turn: they wait for it in messages and in collectives.
+fn join_turns(found: &mut Vec<Finding>) {
+    let is_turn = |finding: &Finding| finding.kind() == Kind::Turns;
+    let share = |finding: &Finding| match finding.evidence {
+        Evidence::Calls { share, .. } => share,
+        _ => 0.0,
+    };
+    let turns: Vec<Finding> = found.extract_if(.., |finding| is_turn(finding)).collect();
+    let sum = |of: &dyn Fn(&Finding) -> f64| turns.iter().map(of).sum::<f64>();
+    let (cost, all) = (sum(&|finding| finding.cost_share.unwrap_or(0.0)), sum(&share));
+    let most = turns.iter().max_by(|a, b| share(a).total_cmp(&share(b))).cloned();
+    found.extend(most.map(|mut most| {
+        if let Evidence::Calls { share, .. } = &mut most.evidence {
+            *share = all.min(1.0);
+        }
+        most.costing(cost)
+    }));
 }
 
 fn of_purpose(
@@ -143,6 +225,8 @@ fn of_purpose(
     worst: Option<(u32, f64)>,
 ) -> Option<Finding> {
     let facts = spent.facts;
+    // Where all are there as long, none is named.
+    let worst = worst.filter(|&(_, most)| most >= MORE * share);
     let top = spent.places_of(purpose).first().map(|&(number, parts)| (number, parts.clone()))?;
     let (number, parts) = top;
     let calls = spent.sum(purpose, |total, _| total.calls);
@@ -163,14 +247,15 @@ fn of_purpose(
     let at_site = parts.iter().map(|part| part.total.calls).sum::<u64>().max(1) as f64;
     let at_site_ns = shortest.map(|shortest| [shortest as f64, time_ns(&parts) / at_site]);
     let rate = bytes as f64 / (total_ns / 1e9).max(1e-9);
-    let waits = at_site_ns.is_some_and(|[shortest, mean]| mean >= WAITS * shortest && mean >= LONG_NS)
-        && rate < MOVING;
+    let is_long = |[shortest, mean]: [f64; 2]| mean >= WAITS * shortest && mean >= LONG_NS;
+    let waits = at_site_ns.is_some_and(|at| is_long(at) || at[1] >= VERY_LONG_NS) && rate < MOVING;
     let late = spent.late(&parts);
+    let receives = parts.iter().all(|part| traffic(part.function) == Some(Traffic::Recv));
     let kind = match purpose {
         Purpose::Files => Kind::Files,
         Purpose::Polls => Kind::Polling,
         Purpose::OneSided => Kind::OneSided,
-        Purpose::Messages if is_serial(facts, &spent.costs, computing) && rate < MOVING => Kind::Pipeline,
+        Purpose::Messages if waits && is_serial(facts, &spent.costs, computing, receives) => Kind::Pipeline,
         Purpose::Messages => match mean_bytes {
             Some(mean) if mean <= SMALL && per_second >= MANY => Kind::SmallMessages,
             _ if waits => Kind::Waiting,
@@ -179,6 +264,11 @@ fn of_purpose(
         Purpose::Collectives if late.first().is_some_and(|rank| is_late_alone(facts, rank)) => Kind::LateRank,
         Purpose::Collectives if waits => Kind::Waiting,
         Purpose::Collectives => Kind::Collectives,
+    };
+    let (kind, detail) = spent.examined(kind, purpose, number);
+    let senders = match &detail {
+        Some(Detail::Senders(found)) => Some(found.senders.clone()),
+        _ => None,
     };
     let evidence = Evidence::Calls {
         kind,
@@ -190,15 +280,16 @@ fn of_purpose(
         per_second,
         worst,
         computing,
+        detail,
     };
     let mut finding = Finding::new(evidence, Basis::Totals, Next::Calls);
     let named = match kind {
-        Kind::LateRank => late.first(),
-        Kind::Files => worst.map(|(rank, _)| rank),
-        _ => None,
+        Kind::LateRank => late.first().map(|rank| RankSet::range(rank, rank)),
+        Kind::Files => worst.map(|(rank, _)| RankSet::range(rank, rank)),
+        Kind::Polling => few_poll(spent),
+        _ => senders,
     };
-    if let Some(rank) = named {
-        let ranks = RankSet::range(rank, rank);
+    if let Some(ranks) = named {
         finding.hosts = facts.hosts(&ranks);
         finding.ranks = Some(ranks);
     }
@@ -214,15 +305,18 @@ fn is_late_alone(facts: &Facts<'_>, rank: u32) -> bool {
     facts.unranked().is_none() && own.is_some_and(|own| own.compute <= ALIKE * mean)
 }
 
+fn traffic(function: u16) -> Option<Traffic> {
+    FUNCTIONS.get(usize::from(function)).map(|spec| spec.traffic)
+}
+
 fn is_send(function: u16) -> bool {
-    let traffic = FUNCTIONS.get(usize::from(function)).map(|spec| spec.traffic);
     let sends = [Traffic::Send, Traffic::SendInit, Traffic::Sendrecv, Traffic::SendrecvReplace];
-    traffic.is_some_and(|traffic| sends.contains(&traffic))
+    traffic(function).is_some_and(|traffic| sends.contains(&traffic))
 }
 
 /// True where balanced ranks compute one after another: about one at a time while the others wait for messages, or each
 /// longer in receives than the one before it.
-fn is_serial(facts: &Facts<'_>, costs: &Costs, computing: f64) -> bool {
+fn is_serial(facts: &Facts<'_>, costs: &Costs, computing: f64, receives: bool) -> bool {
     let balanced = facts.shares.and_then(|shares| shares.load_balance).is_some_and(|balance| balance >= 0.8);
     if !balanced || facts.unranked().is_some() {
         return false;
@@ -231,7 +325,8 @@ fn is_serial(facts: &Facts<'_>, costs: &Costs, computing: f64) -> bool {
         costs.ranks(Purpose::Messages).map(|(rank, ns)| (f64::from(rank), ns)).collect();
     let of = |purpose| costs.total(purpose);
     let most = Purpose::ALL.iter().all(|&other| of(other) <= of(Purpose::Messages));
-    let one_by_one = ALONE.contains(&computing) && most && !facts.is_disturbed();
+    // Where ranks lose their processors, they may wait for these rather than for each other.
+    let one_by_one = ALONE.contains(&computing) && most && (receives || !facts.is_disturbed());
     if ranks.len() as u32 != facts.trace.run.ranks {
         return one_by_one && !ranks.is_empty();
     }

@@ -17,10 +17,7 @@ const CLEAR: f64 = 4.0;
 /// Findings about the course of the run.
 pub fn of(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = facts.phases.iter().filter_map(|phase| of_phase(facts, phase)).collect();
-    // The system gives and takes processors, too.
-    if !facts.is_disturbed() {
-        found.extend(change(facts));
-    }
+    found.extend(change(facts));
     found
 }
 

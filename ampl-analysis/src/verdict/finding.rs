@@ -2,6 +2,8 @@
 
 use ampl_core::units::RankSet;
 
+use super::senders::Senders;
+use super::steps::InTurn;
 use crate::coverage::Coverage;
 use crate::efficiency::{self, Bound};
 use crate::processors::Sharing;
@@ -31,6 +33,8 @@ pub enum Kind {
     Imbalance,
     /// Ranks wait for a rank that comes late to a call, though it does not compute more.
     LateRank,
+    /// Ranks wait for messages of others, which do not wait as long and do not compute more.
+    LateSender,
     /// Ranks wait in calls far longer than these take, and none of them computes more.
     Waiting,
     /// Ranks compute one after another.
@@ -72,6 +76,7 @@ impl Kind {
             Self::BusiestProgram => "busiest-program",
             Self::Imbalance => "imbalance",
             Self::LateRank => "late-rank",
+            Self::LateSender => "late-sender",
             Self::Waiting => "waiting",
             Self::Pipeline => "pipeline",
             Self::Transfer => "transfer",
@@ -156,6 +161,19 @@ pub enum Unranked {
     Disturbed,
 }
 
+/// Evidence beyond the totals of calls.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Detail {
+    /// Other ranks compute longest in each step, by kept times.
+    InTurn(InTurn),
+    /// Mean duration of a call at the place in the first quarter of the kept times and in the last, nanoseconds.
+    Growth([f64; 2]),
+    /// Time between failed polls that follow each other, over the ranks' time: it counts as computing. By kept times.
+    BetweenPolls(f64),
+    /// Ranks that wait, and those that their receives name.
+    Senders(Senders),
+}
+
 /// Numbers of a finding.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Evidence {
@@ -237,6 +255,8 @@ pub enum Evidence {
         worst: Option<(u32, f64)>,
         /// Ranks that compute at a time, the mean.
         computing: f64,
+        /// Evidence beyond the totals.
+        detail: Option<Detail>,
     },
     /// A phase of the run.
     Phase {

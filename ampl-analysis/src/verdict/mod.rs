@@ -8,6 +8,8 @@ mod calls;
 mod cost;
 mod course;
 mod finding;
+mod senders;
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +23,9 @@ use crate::efficiency::{Row, RunTimes, Shares, rows, run_times};
 use crate::phases::{self, Phase};
 use crate::processors::Sharing;
 
-pub use finding::{Basis, Evidence, Finding, Kind, Next, Place, Unranked};
+pub use finding::{Basis, Detail, Evidence, Finding, Kind, Next, Place, Unranked};
+pub use senders::Senders;
+pub use steps::InTurn;
 
 /// Most findings of a verdict.
 const MOST: usize = 5;
@@ -29,6 +33,8 @@ const MOST: usize = 5;
 const LEAST: f64 = 0.05;
 /// Least share of the ranks' time from which waiting, transfer or a phase stands out, in (0, 1).
 const NOTABLE: f64 = 0.1;
+/// Part of the time in calls that a change explains, from which on it stands before them.
+const MOST_OF_IT: f64 = 0.75;
 /// Fewest ranks that are compared with each other.
 const RANKS: u32 = 4;
 /// Fewest windows in which ranks are compared.
@@ -110,6 +116,10 @@ pub fn of(trace: &Trace) -> Vec<Finding> {
     costly.iter_mut().for_each(|finding| finding.coverage = facts.run.coverage.share);
     costly.sort_by(|a, b| b.cost_share.unwrap_or(0.0).total_cmp(&a.cost_share.unwrap_or(0.0)));
     before_waits(&mut costly);
+    before_calls(&mut costly);
+    before_most(&mut costly);
+    before_meeting(&mut costly);
+    before_computing(&mut costly);
     findings.extend(costly);
     findings.truncate(MOST);
     findings
@@ -118,7 +128,8 @@ pub fn of(trace: &Trace) -> Vec<Finding> {
 /// Moves ranks that compute more before waiting in the same call: what they cost is a lower bound, as turns within a
 /// window count as waiting.
 fn before_waits(findings: &mut [Finding]) {
-    let is_wait = |finding: &Finding| matches!(finding.kind(), Kind::Waiting | Kind::LateRank);
+    let is_wait =
+        |finding: &Finding| matches!(finding.kind(), Kind::Waiting | Kind::LateRank | Kind::LateSender);
     let ranks = |finding: &Finding| {
         matches!(finding.kind(), Kind::SlowRank | Kind::SlowHost | Kind::SlowStratum | Kind::MovingImbalance)
     };
@@ -126,6 +137,58 @@ fn before_waits(findings: &mut [Finding]) {
     let same = |finding: &Finding| is_wait(finding) && finding.place == findings[later].place;
     if let Some(earlier) = findings[..later].iter().position(same) {
         findings[earlier..=later].rotate_right(1);
+    }
+}
+
+/// Moves a change before calls that take the time, if the part of the run behind or before it has most of that: the window
+/// says more than the calls.
+fn before_calls(findings: &mut [Finding]) {
+    let Some(later) = findings.iter().position(|finding| finding.kind() == Kind::Change) else { return };
+    let change = findings[later].cost_share.unwrap_or(0.0);
+    let is_call = |finding: &Finding| matches!(finding.evidence, Evidence::Calls { .. });
+    let most = |finding: &Finding| change >= MOST_OF_IT * finding.cost_share.unwrap_or(1.0);
+    let earlier = findings[..later].iter().rposition(|finding| !is_call(finding) || !most(finding));
+    findings[earlier.map_or(0, |at| at + 1)..=later].rotate_right(1);
+}
+
+/// Moves ranks that poll all the time before the finding that others compute more.
+fn before_most(findings: &mut [Finding]) {
+    let is_slow = |finding: &Finding| matches!(finding.evidence, Evidence::Slow { .. });
+    let is_poll = |finding: &Finding| finding.kind() == Kind::Polling && finding.ranks.is_some();
+    let Some(slow) = findings.iter().position(is_slow) else { return };
+    if let Some(polls) = findings.iter().position(is_poll).filter(|&polls| polls > slow) {
+        findings[slow..=polls].rotate_right(1);
+    }
+}
+
+/// Moves polls before all others if much time passes between them: the others take it for computing.
+fn before_computing(findings: &mut [Finding]) {
+    let is_between = |finding: &Finding| {
+        let Evidence::Calls { detail: Some(Detail::BetweenPolls(share)), .. } = finding.evidence else {
+            return false;
+        };
+        share >= NOTABLE
+    };
+    if let Some(polls) = findings.iter().position(is_between) {
+        findings[..=polls].rotate_right(1);
+    }
+}
+
+/// Moves calls with a cause before waiting in a collective without one, or for the rank that leaves them last, unless
+/// these take far less: all wait there for what the ranks did before.
+fn before_meeting(findings: &mut [Finding]) {
+    let is_meeting = |finding: &Finding| matches!(finding.kind(), Kind::Waiting | Kind::LateRank);
+    let cost = |finding: &Finding| finding.cost_share.unwrap_or(0.0);
+    let Some(first) = findings.iter().position(is_meeting) else { return };
+    let least = cost(&findings[first]) / 2.0;
+    let has_cause = |finding: &Finding| {
+        let kind = finding.kind();
+        let caused =
+            [Kind::Pipeline, Kind::LateSender, Kind::OneSided, Kind::Files, Kind::Turns].contains(&kind);
+        caused && cost(finding) >= least
+    };
+    if let Some(later) = findings[first..].iter().position(has_cause) {
+        findings[first..=first + later].rotate_right(1);
     }
 }
 
