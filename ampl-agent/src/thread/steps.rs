@@ -26,6 +26,9 @@ const MOST_SHAPES: usize = 512;
 /// Windows that a loop must go on for before its calls are named. A loop inside of the first step looks like steps.
 const LASTING: u64 = 4;
 
+/// Executions of a loop from which on the search tells whether it is inside of another.
+const FEW_BREAKS: u64 = 3;
+
 /// State of a thread that searches for steps, or whose windows follow them.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
@@ -65,8 +68,32 @@ struct Running {
     since: (u64, u64),
     /// The same at the last look.
     last: (u64, u64),
+    /// Times that something else came between its steps, and steps when that was found last.
+    breaks: (u64, u64),
     /// True where a search has found it again after it had gone on for long enough.
     lasts: bool,
+}
+
+/// A loop that a search has found.
+#[derive(Debug)]
+struct Loop {
+    once: Vec<u32>,
+    steps: u64,
+    /// Times that something else came between its steps.
+    breaks: u64,
+    /// True where something else has come behind it.
+    is_left: bool,
+}
+
+impl Running {
+    /// True where it is not likely to be inside of a longer step: what comes between its steps came often, or should have
+    /// come again long ago.
+    fn is_outermost(&self, found: &Loop) -> bool {
+        let (breaks, steps) = self.breaks;
+        let is_even =
+            breaks > 0 && breaks <= FEW_BREAKS && found.steps - steps.min(found.steps) <= 2 * steps / breaks;
+        !found.is_left && !is_even
+    }
 }
 
 /// Steps that windows follow.
@@ -119,10 +146,11 @@ impl Thread {
         let (calls, window) = (self.log.calls(), steps.window);
         let grown = calls > steps.searched + steps.searched / 4;
         let is_over = |running: &Running| !running.lasts && window >= running.since.0 + LASTING;
-        if grown || steps.running.as_ref().is_some_and(is_over) {
+        let again = calls > steps.searched + steps.searched / 16;
+        if grown || again && steps.running.as_ref().is_some_and(is_over) {
             steps.searched = calls;
-            let once = self.search(steps).unwrap_or_default();
-            self.compare(steps, once);
+            let found = self.search(steps);
+            self.compare(steps, found);
         }
         let named = steps.running.take().and_then(|mut running| {
             let own = self.own_steps(steps, &mut running);
@@ -133,20 +161,25 @@ impl Thread {
     }
 
     /// Notes the outcome of a search: the loop of before goes on, or another one has come.
-    fn compare(&self, steps: &mut Steps, once: Vec<u32>) {
+    fn compare(&self, steps: &mut Steps, found: Option<Loop>) {
         let window = steps.window;
-        if let Some(mut running) = steps.running.take() {
-            running.once.retain(|shape| once.contains(shape));
+        let before = steps.running.take();
+        let Some(found) = found else { return };
+        if let Some(mut running) = before {
+            running.once.retain(|shape| found.once.contains(shape));
             if !running.once.is_empty() {
-                running.lasts |= window >= running.since.0 + LASTING;
+                if found.breaks > running.breaks.0 {
+                    running.breaks = (found.breaks, found.steps);
+                }
+                running.lasts |= window >= running.since.0 + LASTING && running.is_outermost(&found);
                 steps.running = Some(running);
                 return;
             }
         }
-        steps.running = once.first().copied().map(|first| {
-            let since = (window, self.visits_of(&steps.shapes[first as usize]));
-            Running { once, since, last: since, lasts: false }
-        });
+        let first = &steps.shapes[found.once[0] as usize];
+        let since = (window, self.visits_of(first));
+        let breaks = (found.breaks, found.steps);
+        steps.running = Some(Running { once: found.once, since, last: since, breaks, lasts: false });
     }
 
     /// Calls to be named, where the loop lasts and still goes on.
@@ -170,8 +203,8 @@ impl Thread {
         shape.sites.iter().map(|&site| self.sites.calls(site)).sum()
     }
 
-    /// Shapes of which each step of the loop that advances time has one call; `None` where there is no such loop.
-    fn search(&mut self, steps: &mut Steps) -> Option<Vec<u32>> {
+    /// The loop that advances time; `None` where there is none, or no call is made once in each of its steps.
+    fn search(&mut self, steps: &mut Steps) -> Option<Loop> {
         let grammar = self.log.grammar(MOST_POSITIONS)?;
         self.learn_terminals(steps);
         if steps.shapes.len() > MOST_SHAPES {
@@ -190,7 +223,8 @@ impl Thread {
         let found = calls.find(&grammar).ok()??;
         let may_end = |shape: &u32| steps.shapes[*shape as usize].may_end_windows();
         let once: Vec<u32> = found.once.into_iter().filter(may_end).take(MOST_NAMED).collect();
-        (!once.is_empty()).then_some(once)
+        let (steps, breaks, is_left) = (found.steps, found.rare, found.wind_down > 0);
+        (!once.is_empty()).then_some(Loop { once, steps, breaks, is_left })
     }
 
     /// Functions that lead to the calls of `shape`, from the innermost outwards.

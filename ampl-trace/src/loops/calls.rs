@@ -55,6 +55,8 @@ pub struct Steps {
     pub place: u32,
     /// True where that is called once in each step.
     pub is_marker: bool,
+    /// Calls of the most frequent shape inside the loop that most steps go without.
+    pub rare: u64,
     /// Shapes that are called once in each step, ascending; of the last step, which may be under way, at most once.
     pub once: Vec<u32>,
 }
@@ -157,6 +159,13 @@ impl Calls<'_> {
             body: flow.calls.keys().map(|&shape| shape_of(shape)).collect(),
             place: shape_of(marker),
             is_marker: !by_arguments && found.anchor.shapes.len() == 1 && flow.of(marker) == found.steps,
+            rare: flow
+                .calls
+                .values()
+                .copied()
+                .filter(|calls| calls.saturating_mul(4) <= found.steps)
+                .max()
+                .unwrap_or(0),
             once: all_once,
         }
     }
