@@ -13,6 +13,7 @@ use ampl_core::message::{Directive, OwnSteps, Shape, StepMarker};
 use ampl_core::mpi::{Function, ids};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
+use ampl_core::window_growth::WindowGrowth;
 
 use crate::accumulate::{EventMap, Totals};
 use crate::closed::{Closed, ClosedWindow};
@@ -49,6 +50,8 @@ pub struct Shared {
     pub rank: Rank,
     pub(crate) events: EventMap,
     pub(crate) boundary: Option<Boundary>,
+    /// How windows grow.
+    pub(crate) growth: WindowGrowth,
     /// Number of the open window, to be seen without the lock.
     window: AtomicU64,
     /// True where it is in the sample, likewise.
@@ -177,6 +180,7 @@ impl Shared {
         };
         Self {
             boundary: Boundary::new(&plan.config.window.marker, plan.config.window.every),
+            growth: WindowGrowth::new(plan.config.window.max),
             events,
             journal,
             partners: plan.config.sampling.partners.then(Partners::default),

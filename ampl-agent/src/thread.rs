@@ -304,13 +304,13 @@ impl Thread {
     #[cold]
     fn meets_marker(&mut self, address: u64, now: u64) -> bool {
         let shared = self.shared.clone();
-        let Some(Boundary::Call { every, site, .. }) = &shared.boundary else {
+        let Some(Boundary::Call { site, .. }) = &shared.boundary else {
             return self.meets_step(address, now);
         };
         if site.as_ref().is_some_and(|ranges| !self.marker_accepts(address, ranges)) {
             return false;
         }
-        self.mark(*every, now)
+        self.mark(now)
     }
 
     /// Meets a marker at `now` without the lock. If it returns true, the marker is done: [`Thread::end_windows`] must
@@ -320,20 +320,20 @@ impl Thread {
         now < self.passes_until && self.shared.credits.consume()
     }
 
-    /// A marker is met at `now`: ends the open window if it is the `every`-th. Returns whether the window was
-    /// closed.
-    fn mark(&mut self, every: u32, now: u64) -> bool {
+    /// A marker is met at `now`: ends the open window if it is the last of its. Returns whether the window was closed.
+    fn mark(&mut self, now: u64) -> bool {
         if self.pass_marker(now) {
             return false;
         }
         let shared = self.shared.clone();
-        if every == 1 && self.gather(&shared, now) {
+        if shared.markers(self.window.0) == Some(1) && self.gather(&shared, now) {
             return false;
         }
         self.rarely(|thread| {
             let mut open = thread.lock(&shared);
             open.markers_met += 1;
-            let ends = !open.fallen_back && open.markers_met >= every.into();
+            let markers = shared.markers(open.window.0);
+            let ends = !open.fallen_back && markers.is_some_and(|markers| open.markers_met >= markers);
             let closed = ends && thread.turn(&mut open, now, now);
             if ends {
                 thread.join(&open, now);

@@ -262,7 +262,7 @@ mod tests {
             }], "mpi_library": "", "complete": false, "programs": [], "calls": 7,
             "functions": {"MPI_Recv": 3, "MPI_Send": 4}, "signatures": 0, "grammars": 0,
             "windows": 0, "kept_windows": 0, "partner_windows": 0, "windows_without_summary": null, "coverage": 0.0,
-            "trace_bytes": {"total": 0, "structure": 0, "timing": 0, "aggregates": 0, "other": 0, "summaries": 0, "addresses": 0, "gaps": 0, "metadata": 0},
+            "trace_bytes": {"total": 0, "structure": 0, "values": 0, "timing": 0, "aggregates": 0, "summaries": 0, "addresses": 0, "gaps": 0, "metadata": 0, "other": 0},
             "metadata": Metadata::default(),
             "agent_failures": 2, "recorded_calls": 0, "structure_complete": false, "gaps": [{
                 "ranks": "0", "from_ns": null, "until_ns": null, "reason": "unknown", "calls": 7,

@@ -35,4 +35,5 @@ pub mod since;
 pub mod stats;
 pub mod units;
 pub mod value;
+pub mod window_growth;
 pub mod window_set;

@@ -12,9 +12,12 @@ use ampl_agent::Thread;
 use ampl_agent::shared::Shared;
 use ampl_agent::transport::TransportError;
 use ampl_core::units::Rank;
-use ampl_trace::format::{Part, Writer, rank_parts, run_parts};
+use ampl_trace::census::Census;
+use ampl_trace::format::{Part, Writer, rank_parts, round_facts, run_parts};
 use ampl_trace::from_journal::{Compacted, compact};
+use ampl_trace::places::Places;
 use ampl_trace::record::TEXT_METADATA;
+use ampl_trace::rounding::round_windows;
 use ampl_trace::structure::JobStructure;
 use ampl_trace::timing::Settings;
 use ampl_trace::totals::Totals;
@@ -34,8 +37,8 @@ const CHUNK: usize = 1 << 20;
 /// Ranks that are asked for their parts before it is their turn: waiting ranks poll only now and then.
 const AHEAD: u32 = 16;
 
-/// Totals and structure that are joined on the way to rank 0.
-type Common = (Totals, JobStructure);
+/// Totals, structure and what rounded summaries lack: joined on the way to rank 0.
+type Common = (Totals, JobStructure, Census);
 
 /// Data for the end of the job.
 #[derive(Debug)]
@@ -130,32 +133,36 @@ impl Finalizer {
     fn merge(&self, ending: &Ending) -> Result<bool, TransportError> {
         let mut own = self.own_part();
         let common = match &mut own {
-            Some(own) => (own.totals(), JobStructure::of(std::mem::take(&mut own.structure))),
-            None => (Totals::default(), JobStructure::new(self.ranks)),
+            Some(own) => {
+                let census = round_windows(&self.shared.plan, &mut own.rank);
+                (own.totals(), JobStructure::of(std::mem::take(&mut own.structure)), census)
+            }
+            None => (Totals::default(), JobStructure::new(self.ranks), Census::default()),
         };
         let common = self.join(common)?;
         let tell = |told: &mut ampl_trace::model::Process| {
             ending.tell(&self.shared.journal, &self.ended, told);
+            round_facts(&self.shared.plan, told);
         };
         if self.rank == 0 { self.collect(own, common, tell) } else { self.deliver(own, tell) }
     }
 
-    /// Totals and structure of the ranks from this one on, as many as are joined here: all of them on rank 0.
+    /// Common parts of the ranks from this one on, as many as are joined here: all of them on rank 0.
     ///
     /// Each rank joins its own with that of ranges of twice the length each time, until it sends to the rank that is as
     /// far before it. No rank takes more than the logarithm of the number of ranks, and what ranks have in common is
     /// there once from the first merge on.
-    fn join(&self, (mut totals, mut structure): Common) -> Result<Common, TransportError> {
+    fn join(&self, (mut totals, mut structure, mut census): Common) -> Result<Common, TransportError> {
         let mut distance = 1;
         while distance < self.ranks {
             if self.rank & distance != 0 {
                 let mut parcel = Parcel::new(&self.channel, Rank(self.rank - distance));
-                for bytes in [structure.pack(), totals.encode()] {
+                for bytes in [structure.pack(), totals.encode(), census.encode()] {
                     parcel.put(&(bytes.len() as u64).to_le_bytes())?;
                     bytes.chunks(CHUNK).try_for_each(|chunk| parcel.put(chunk))?;
                 }
                 parcel.arrive()?;
-                return Ok((Totals::default(), JobStructure::new(self.ranks)));
+                return Ok((Totals::default(), JobStructure::new(self.ranks), Census::default()));
             }
             if self.rank + distance < self.ranks {
                 let from = Rank(self.rank + distance);
@@ -166,10 +173,13 @@ impl Finalizer {
                 if let Some(others) = Totals::decode(&self.receive_all(from)?) {
                     totals.join(others);
                 }
+                if let Some(others) = Census::decode(&self.receive_all(from)?) {
+                    census.join(others);
+                }
             }
             distance *= 2;
         }
-        Ok((totals, structure))
+        Ok((totals, structure, census))
     }
 
     /// Bytes of a message, whose length comes before it in 8 bytes.
@@ -191,6 +201,9 @@ impl Finalizer {
         own.map(|mut own| {
             // A rank that has come to its end has no current call.
             own.rank.process.threads.clear();
+            if !trace.addresses {
+                own.rank.places = Places::default();
+            }
             if self.shared.plan.leaves_out_summaries() {
                 own.rank.leave_out_summaries();
             }
@@ -228,7 +241,7 @@ impl Finalizer {
     fn collect(
         &self,
         own: Option<Compacted>,
-        (totals, structure): Common,
+        (totals, structure, census): Common,
         tell: impl Fn(&mut ampl_trace::model::Process),
     ) -> Result<bool, TransportError> {
         let mut told = own.as_ref().map(|own| own.rank.process.clone());
@@ -243,9 +256,10 @@ impl Finalizer {
             File::create(&path).map(BufWriter::new).and_then(Writer::new).and_then(|mut writer| {
                 writer.structure(&structure)?;
                 writer.totals(&totals)?;
+                writer.census(&census)?;
                 Ok(writer)
             });
-        drop((totals, structure));
+        drop((totals, structure, census));
         // A full disk must not keep the other ranks waiting: they are asked all the same.
         let mut write = |sections: &[Part<'_>]| {
             if let Ok(writer) = &mut file

@@ -21,6 +21,8 @@
 pub mod args;
 mod bits;
 pub mod cells;
+pub mod census;
+mod column;
 pub mod communicators;
 pub mod current;
 pub mod decode;
@@ -38,6 +40,8 @@ pub mod places;
 pub mod record;
 pub mod regions;
 pub mod request;
+mod rounded;
+pub mod rounding;
 pub mod site;
 pub mod steps;
 pub mod structure;

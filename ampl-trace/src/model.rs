@@ -7,6 +7,7 @@ use ampl_core::mpi::constants::AbiFamily;
 use ampl_core::plan::Plan;
 use serde::{Deserialize, Serialize};
 
+use crate::census::Census;
 use crate::error::Damage;
 use crate::gaps::Gaps;
 use crate::metadata::Metadata;
@@ -139,6 +140,8 @@ pub struct Trace {
     pub structure: JobStructure,
     /// Exact totals of calls.
     pub totals: Totals,
+    /// Differences of sums over ranks' windows from those of their rounded summaries.
+    pub census: Census,
     /// The client's decisions, in order.
     pub decisions: Vec<Decision>,
     /// True where every rank reached `MPI_Finalize` and was merged.
@@ -149,27 +152,48 @@ pub struct Trace {
     pub damage: Vec<Damage>,
 }
 
-/// Bytes by what they hold.
+/// Bytes by what they hold: all but the total add up to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sizes {
     /// The whole file.
     pub total: u64,
     /// Bytes that decoding needs with times off: names, sites, rank headers, calls.
     pub structure: u64,
+    /// Streams of argument values beside the structure. There are none in this version, where the structure has them.
+    pub values: u64,
     /// Times of kept windows, and their weights where windows have no summaries.
     pub timing: u64,
     /// Exact totals: [`Totals`].
     pub aggregates: u64,
-    /// Window summaries, addresses, run information, decisions, section table.
-    pub other: u64,
-    /// Bytes in `other` of summaries of ranks' windows, as `output.rank_summaries` asks for them.
+    /// Summaries of ranks' windows, as `output.rank_summaries` asks for them.
     pub summaries: u64,
-    /// Bytes in `other` of the addresses of buffers that structure names by their places.
+    /// Addresses of buffers that structure names by their places.
     pub addresses: u64,
-    /// Bytes in `other` of the calls that were counted and not recorded.
+    /// Calls that were counted and not recorded.
     pub gaps: u64,
-    /// Bytes in `other` of the run's metadata.
+    /// The run's metadata.
     pub metadata: u64,
+    /// Facts about the run and its processes, decisions, section table.
+    pub other: u64,
+}
+
+impl Sizes {
+    /// Bytes of each part: their sum is the whole file.
+    pub fn parts(&self) -> [u64; 9] {
+        let &Self {
+            total: _,
+            structure,
+            values,
+            timing,
+            aggregates,
+            summaries,
+            addresses,
+            gaps,
+            metadata,
+            other,
+        } = self;
+        [structure, values, timing, aggregates, summaries, addresses, gaps, metadata, other]
+    }
 }
 
 /// Data of one rank.
@@ -183,6 +207,9 @@ pub struct RankTrace {
     pub sites: Arc<[Site]>,
     /// Window summaries, ascending. Shared by ranks that have equal ones.
     pub windows: WindowSummaries,
+    /// Significant bits of the windows' measured values where they are [rounded](crate::rounding); 0 where they are not, and
+    /// in what is read back.
+    pub digits: u32,
     /// Times of the calls of stored windows: [`crate::timing`].
     pub times: Vec<u8>,
     /// Addresses of the places that its calls name.

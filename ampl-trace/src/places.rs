@@ -80,6 +80,24 @@ impl Places {
         }
     }
 
+    /// The tables of other addresses, of modules and of stacks: number and address, ascending.
+    pub(crate) fn tables(&self) -> [Vec<(u64, u64)>; 3] {
+        let wide =
+            |table: &BTreeMap<u32, u64>| table.iter().map(|(&number, &at)| (number.into(), at)).collect();
+        let others = self.others.iter().map(|(&number, &at)| (number, at)).collect();
+        [others, wide(&self.modules), wide(&self.stacks)]
+    }
+
+    /// The places of these [tables](Self::tables); `None` where a number is out of range.
+    pub(crate) fn of_tables([others, modules, stacks]: [Vec<(u64, u64)>; 3]) -> Option<Self> {
+        let short = |table: Vec<(u64, u64)>| {
+            let entries = table.into_iter().map(|(number, at)| Some((u32::try_from(number).ok()?, at)));
+            entries.collect::<Option<BTreeMap<u32, u64>>>()
+        };
+        let others = others.into_iter().collect();
+        Some(Self { others, modules: short(modules)?, stacks: short(stacks)? })
+    }
+
     /// Appends the places to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut put = |all: &mut dyn ExactSizeIterator<Item = (u64, u64)>| {

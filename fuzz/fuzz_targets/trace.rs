@@ -7,7 +7,7 @@
 
 use ampl_trace::communicators::Communicators;
 use ampl_trace::decode::Calls;
-use ampl_trace::format::{read, v1};
+use ampl_trace::format::{Kind, read, v1};
 use ampl_trace::{RankTrace, Trace};
 use libfuzzer_sys::fuzz_target;
 
@@ -28,7 +28,7 @@ fn assembled(mut bytes: &[u8]) -> Vec<u8> {
     while let Some((&[kind, rank, low, high], rest)) = bytes.split_first_chunk() {
         let length = usize::from(u16::from_le_bytes([low, high])).min(rest.len());
         let (payload, behind) = rest.split_at(length);
-        let kind = v1::Kind::from_number(kind % 9).unwrap_or(v1::Kind::Structure);
+        let kind = Kind::from_number(kind % 18).unwrap_or(Kind::Structure);
         let rank = u32::from(rank).checked_sub(1);
         writer.section(kind, rank, payload).expect("memory takes everything");
         bytes = behind;

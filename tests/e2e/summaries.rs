@@ -46,7 +46,8 @@ fn run_with(mpi: Mpi, ranks: u32, summaries: &str, timing: &str) -> Monitored {
     let bytes = |part: &str| number(&info["trace_bytes"][part]);
     let file = std::fs::metadata(run.run.join("trace.ampl")).expect("a trace").len();
     assert_eq!(bytes("total"), file as f64);
-    assert_eq!(bytes("total"), bytes("structure") + bytes("timing") + bytes("aggregates") + bytes("other"));
+    let parts = info["trace_bytes"].as_object().expect("sizes").iter().filter(|(name, _)| *name != "total");
+    assert_eq!(bytes("total"), parts.map(|(_, bytes)| number(bytes)).sum::<f64>());
     assert!((&info["complete"], &info["windows"]) == (&true.into(), &13.into()), "{info}");
     run
 }
@@ -86,6 +87,66 @@ fn takes_no_bytes(mpi: Mpi) {
         assert!(said.contains("13 windows") && said.contains("who was drawn is not known"), "{said}");
         assert!(ask("efficiency").success().stdout.contains("No rank's window is in the trace"));
     }
+}
+
+/// Bytes of a file with no times and no summaries, but for totals and metadata, and what decoded calls say of buffers.
+fn rest(ranks: u32, addresses: &str) -> (f64, BTreeSet<String>) {
+    let config = format!(
+        "[window]\nmarker = \"mpi:MPI_Barrier\"\n[trace]\ntiming = \"off\"\naddresses = \"{addresses}\"\n\
+         [output]\nrank_summaries = \"off\"\n"
+    );
+    let job = Job::of(Mpi::OpenMpi, ranks, "stencil2", &["20"]);
+    let run = monitor(&job, &config, Form::Run).success();
+    let bytes = run.info()["trace_bytes"].clone();
+    assert_eq!(number(&bytes["addresses"]) > 0.0, addresses == "on", "{bytes}");
+    let own = number(&bytes["aggregates"]) + number(&bytes["metadata"]);
+    let buffers =
+        run.decode(ranks - 1).into_iter().filter_map(|line| Some(line["args"]["buf"].as_str()?.to_owned()));
+    (number(&bytes["total"]) - own, buffers.collect())
+}
+
+/// A rank takes its own processor times, and its addresses unless they are off.
+#[test]
+fn files_are_flat() {
+    for (addresses, most) in [("on", 40.0), ("off", 16.0)] {
+        let [few, many] = [4, 16].map(|ranks| rest(ranks, addresses));
+        assert!(many.0 < 3000.0 && many.0 - few.0 < 12.0 * most, "{addresses}: {} {}", few.0, many.0);
+        let known = |place: &String| place.starts_with("0x");
+        assert!(
+            !many.1.is_empty() && many.1.iter().all(|place| known(place) == (addresses == "on")),
+            "{:?}",
+            many.1
+        );
+    }
+}
+
+/// The client's decisions have exact means of all ranks' windows, from before anything was rounded.
+#[test]
+fn rounded_summaries_keep_sums_exact() {
+    let sizes = ["0", "0.001"].map(|error| {
+        let config = format!("[window]\nmarker = \"mpi:MPI_Barrier\"\n[output]\nsummary_error = {error}\n");
+        let job = Job::of(Mpi::OpenMpi, RANKS, "steady", &[&TURNS.to_string()]);
+        let run = monitor(&job, &config, Form::Run).success();
+        let rows = run.estimate();
+        let decided = run.decisions();
+        let mut compared = 0;
+        for row in rows.iter().filter(|row| row["scope"] == "window" && row["basis"] == "census") {
+            let same = |decision: &&serde_json::Value| {
+                decision["window"] == row["window"]
+                    && decision["guide"] == row["metric"]
+                    && decision["selection"] == "retrospective"
+            };
+            let Some(exact) = decided.iter().find(same).and_then(|decision| decision["mean"].as_f64()) else {
+                continue;
+            };
+            let mean = number(&row["mean"]);
+            assert!((mean - exact).abs() <= 1e-9 * exact, "{error}: {row} {exact}");
+            compared += 1;
+        }
+        assert!(compared > TURNS / 2, "{compared}");
+        number(&run.info()["trace_bytes"]["summaries"])
+    });
+    assert!(sizes[1] < 0.8 * sizes[0], "{sizes:?}");
 }
 
 #[test]

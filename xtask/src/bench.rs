@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: the benchmarks, each under a line with the source of its numbers.
 
 mod overhead;
+mod promise;
 mod query;
 mod setting;
 mod size;
@@ -26,7 +27,8 @@ pub fn run(words: &[&str]) -> Result<()> {
     let mut known = benches()?;
     // Not of one crate: they need the whole installation.
     known.extend(
-        ["overhead", "query", "size", "spikes", "steps"].map(|name| ("xtask".to_owned(), name.to_owned())),
+        ["overhead", "promise", "query", "size", "spikes", "steps"]
+            .map(|name| ("xtask".to_owned(), name.to_owned())),
     );
     let listed = || known.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(", ");
     let chosen: Vec<&(String, String)> = match names {
@@ -42,6 +44,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         if package == "xtask" {
             match name.as_str() {
                 "overhead" => overhead::run(arguments)?,
+                "promise" => promise::run(arguments)?,
                 "query" => query::run(arguments)?,
                 "size" => size::run(arguments)?,
                 "spikes" => spikes::run(arguments)?,

@@ -9,21 +9,25 @@ use crate::window::Boundary;
 const REPORT_EVERY_NS: f64 = 100e6;
 
 impl Shared {
-    /// Markers per window.
-    fn markers(&self) -> Option<u64> {
-        self.boundary.as_ref().and_then(Boundary::markers).map(u64::from)
+    /// Markers that end the window of that number; `None` where the clock ends windows.
+    pub(crate) fn markers(&self, window: u64) -> Option<u64> {
+        let markers = self.boundary.as_ref().and_then(Boundary::markers)?;
+        Some(u64::from(markers).saturating_mul(self.growth.units(window)))
     }
 
     /// Takes all credits back, and ends in `open` the windows that markers met meanwhile have ended.
     pub(crate) fn reclaim(&self, open: &mut OpenWindow) {
         let granted = std::mem::take(&mut open.granted);
-        if let Some(markers) = self.markers().filter(|_| granted > 0) {
-            open.markers_met += granted - self.credits.reclaim();
-            open.window.0 += open.markers_met / markers;
-            open.unreported += open.markers_met / markers;
-            open.markers_met %= markers;
-            self.publish(open);
+        if granted == 0 {
+            return;
         }
+        open.markers_met += granted - self.credits.reclaim();
+        while let Some(markers) = self.markers(open.window.0).filter(|&markers| markers <= open.markers_met) {
+            open.window = open.window.next();
+            open.unreported += 1;
+            open.markers_met -= markers;
+        }
+        self.publish(open);
     }
 
     /// Ticks until which windows may be passed over before any is reported; 0 where they may not.
@@ -52,7 +56,8 @@ impl Shared {
     /// Grants credits, if windows that they end may be passed over. The lock must be held to its end.
     pub(crate) fn grant(&self, open: &mut OpenWindow) {
         let grants = self.passes_until(open) > 0 && !open.fallen_back;
-        if let Some(markers) = self.markers().filter(|_| grants) {
+        // Later windows end with no fewer.
+        if let Some(markers) = self.markers(open.window.0).filter(|_| grants) {
             let windows = self.directed().saturating_sub(open.window.next().0);
             open.granted = windows.saturating_mul(markers);
             self.credits.grant(open.granted);

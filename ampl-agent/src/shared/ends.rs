@@ -14,14 +14,17 @@ impl Shared {
         match self.boundary {
             Some(Boundary::Period { nanos } | Boundary::Steps { nanos }) => match open.steps {
                 Some(steps) if number + 1 >= steps.window.0 => self.await_step(open, &steps, now, nanos),
-                _ => open.until = self.ticks_at((number + 1).saturating_mul(nanos)),
+                _ => open.until = self.ticks_at(self.growth.begin(number + 1).saturating_mul(nanos)),
             },
             Some(Boundary::Region { .. }) => {
                 open.fallen_back |= number > 0 && now == open.until;
                 open.until = match (number, open.fallen_back) {
                     (0, _) => self.ticks_at(MARKER_WAIT_NS),
                     (_, true) => {
-                        self.ticks_at(MARKER_WAIT_NS + number.saturating_mul(Marker::AUTO_PERIOD_NS))
+                        // The first one waited for the marker.
+                        let waited =
+                            (self.growth.begin(number + 1) - 1).saturating_mul(Marker::AUTO_PERIOD_NS);
+                        self.ticks_at(waited.saturating_add(MARKER_WAIT_NS))
                     }
                     (_, false) => u64::MAX,
                 };
@@ -56,7 +59,7 @@ impl Shared {
     pub(crate) fn over(&self, open: &OpenWindow, now: u64) -> Option<(u64, u64)> {
         let Some(Boundary::Period { nanos } | Boundary::Steps { nanos }) = self.boundary else { return None };
         // Subtract one: rounding in the tick conversion may overshoot by one window.
-        let mut next = (self.nanos_at(now) / nanos.max(1)).saturating_sub(1);
+        let mut next = self.growth.window_of(self.nanos_at(now) / nanos.max(1)).saturating_sub(1);
         let directed = self.directed();
         if directed > open.window.0 {
             next = next.min(directed);
@@ -65,6 +68,6 @@ impl Shared {
             next = next.min(steps.window.0.saturating_sub(1));
         }
         let windows = next.checked_sub(open.window.0)?;
-        Some((windows, self.ticks_at(next.saturating_mul(nanos))))
+        Some((windows, self.ticks_at(self.growth.begin(next).saturating_mul(nanos))))
     }
 }

@@ -31,8 +31,8 @@ impl Thread {
         if exit.entered && !exit.in_order {
             Irregularities::count(&shared.irregular.unbalanced);
         }
-        if let (Some(Boundary::Region { every }), true) = (&shared.boundary, exit.marker) {
-            closed |= self.mark(*every, now);
+        if let (Some(Boundary::Region { .. }), true) = (&shared.boundary, exit.marker) {
+            closed |= self.mark(now);
         }
         (closed, exit.entered)
     }
@@ -65,7 +65,7 @@ impl Thread {
                 };
                 closed
             }
-            (_, Some(Boundary::Pcontrol { every })) => self.mark(*every, now) || closed,
+            (_, Some(Boundary::Pcontrol { .. })) => self.mark(now) || closed,
             _ => closed,
         }
     }

@@ -6,6 +6,7 @@ mod crash;
 mod full_journal;
 mod gaps;
 mod governor;
+mod growth;
 mod journal;
 mod model;
 mod partners;

@@ -1,5 +1,7 @@
 //! The rows of `ampl estimate`.
 
+use std::ops::RangeInclusive;
+
 use ampl_core::config::{ErrorBound, Event, Keep, Metric, Quantity, Sizing, Summaries, Target};
 use ampl_core::plan::{GroupPlan, Plan};
 use ampl_core::stats::Basis;
@@ -182,7 +184,7 @@ impl Source<'_> {
             (Scope::Update, Some(first)) => first..=first + (windows_per_update(self.plan) - 1),
             _ => 0..=u64::MAX,
         };
-        let covered = self.ledger.coverage(windows, scope == Scope::Run);
+        let covered = self.ledger.coverage(windows.clone(), scope == Scope::Run);
         let of =
             |sample, kept, found| self.row(Known { scope, window, sample, found, kept, points, covered });
         let config = &self.plan.config;
@@ -190,7 +192,7 @@ impl Source<'_> {
         let census = config.sampling.summaries == Summaries::Census && self.plan.stores_summary(false);
         let from = rows.len();
         if census || self.plan.verifies() {
-            let exact = moments(points).ratio().map(|mean| Pooled { mean, half_width: 0.0 });
+            let exact = self.exact(windows, points).map(|mean| Pooled { mean, half_width: 0.0 });
             rows.push(of(None, covered.whole, exact));
         }
         if !census {
@@ -203,6 +205,18 @@ impl Source<'_> {
         {
             estimated.check = Check::of(estimated, exact, self.metric(), self.target());
         }
+    }
+
+    /// The mean of all `points`, which are those of `windows`; exact where every rank's values are there, though each
+    /// may be rounded.
+    fn exact(&self, windows: RangeInclusive<u64>, points: &[Point]) -> Option<f64> {
+        let sums = moments(points);
+        let mean = sums.ratio()?;
+        let group = self.plan.groups.iter().position(|group| std::ptr::eq(group, self.group));
+        let whole = points.iter().all(|point| point.value.is_some());
+        let lacks =
+            group.filter(|_| whole).map_or(0.0, |group| self.trace.census.lacks(group, self.metric, windows));
+        Some(mean + lacks / sums.n as f64)
     }
 
     /// The weighted estimate from the drawn ones of `points`. It leaves out ranks that did not report: it is not

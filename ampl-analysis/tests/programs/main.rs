@@ -3,3 +3,4 @@
 mod common;
 mod logical;
 mod messages;
+mod rounded;

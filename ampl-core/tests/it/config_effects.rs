@@ -28,6 +28,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("sampling.partners", "tests/e2e/partners.rs", "without_the_key_nothing_is_kept_for_others"),
     ("window.marker", "tests/e2e/recipes.rs", "every_recipe_runs"),
     ("window.every", "tests/api/steps.rs", "every_third_exit_ends_a_window"),
+    ("window.max", "ampl-agent/tests/it/growth.rs", "windows_grow_alike_on_every_rank"),
     ("metric.name", "tests/e2e/counters.rs", "the_kernel_s_counters_count_the_ranks_work"),
     (
         "metric.event",
@@ -59,6 +60,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("trace.time_floor", "ampl-agent/tests/it/structure.rs", "times_are_as_exact_as_the_keys_ask"),
     ("trace.call_sites", "tests/e2e/faults.rs", "call_sites_are_left_out"),
     ("trace.call_path_depth", "tests/e2e/paths.rs", "two_ways_to_one_call_are_told_apart"),
+    ("trace.addresses", "tests/e2e/summaries.rs", "files_are_flat"),
     ("trace.regions", "ampl-agent/tests/it/regions.rs", "named_and_short_regions_are_left_out"),
     ("trace.region_floor", "ampl-agent/tests/it/regions.rs", "named_and_short_regions_are_left_out"),
     (
@@ -71,6 +73,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("output.arguments", "tests/e2e/metadata.rs", "what_the_job_file_keeps_private_is_stored_nowhere"),
     ("output.journal", "tests/e2e/disk_full.rs", "a_place_that_is_full_is_done_without"),
     ("output.rank_summaries", "tests/e2e/summaries.rs", "summaries_are_stored_of_whom_the_key_says"),
+    ("output.summary_error", "tests/e2e/summaries.rs", "rounded_summaries_keep_sums_exact"),
     ("output.verify", "tests/e2e/verify.rs", "what_would_have_been_kept_is_marked_and_judged"),
     ("agent.client", "tests/e2e/recover.rs", "decisions_are_in_the_journal_of_the_client"),
     ("agent.max_overhead", "tests/e2e/governor.rs", "steps_down_and_up_again_under_open_mpi"),

@@ -29,6 +29,7 @@ const ROWS: &[(&str, Effect, &str)] = &[
     ("sampling.partners", Shows(|c| c.sampling.partners), "keep"),
     ("window.marker", Shows(|c| c.window.marker == Marker::Region("TIMESTEP".into())), "\"MPI_Allreduce\""),
     ("window.every", Shows(|c| c.window.every == 10), "from 1"),
+    ("window.max", Shows(|c| c.window.max == 1000), "from 2"),
     ("metric.name", Shows(|c| c.metrics[0].quantity == Quantity::BytesSent), "\"mpi.time\""),
     (
         "metric.event",
@@ -64,6 +65,7 @@ const ROWS: &[(&str, Effect, &str)] = &[
     ("trace.time_floor", Shows(|c| c.trace.time_floor_ns == 5000), "\"5us\""),
     ("trace.call_sites", Shows(|c| !c.trace.call_sites), "true or false"),
     ("trace.call_path_depth", Shows(|c| c.trace.call_path_depth == 8), "from 1 to 64"),
+    ("trace.addresses", Shows(|c| !c.trace.addresses), "\"on\""),
     ("trace.regions", Shows(|c| c.trace.regions.takes("solver") && !c.trace.regions.takes("tiny")), "commas"),
     ("trace.region_floor", Shows(|c| c.trace.region_floor_ns == 5000), "\"5us\""),
     ("output.dir", Shows(|c| c.output.dir == "runs/{jobid}"), "{jobid}"),
@@ -80,6 +82,7 @@ const ROWS: &[(&str, Effect, &str)] = &[
         Shows(|c| c.output.rank_summaries == RankSummaries::Sample),
         "all or sample or off",
     ),
+    ("output.summary_error", Shows(|c| c.output.summary_error == 0.01), "[0, 1)"),
     ("output.verify", Shows(|c| c.output.verify), "true or false"),
     ("agent.client", Shows(|c| c.agent.client.0 == 3), "from 0"),
     ("agent.max_overhead", Shows(|c| c.agent.max_overhead == Some(0.005)), "\"1%\""),

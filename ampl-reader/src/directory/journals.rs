@@ -8,6 +8,7 @@ use ampl_trace::format::{self, TraceFile, Writer, rank_parts};
 use ampl_trace::from_journal::{Compacted, compact};
 use ampl_trace::journal::word;
 use ampl_trace::model::Sizes;
+use ampl_trace::places::Places;
 use ampl_trace::structure::JobStructure;
 use ampl_trace::timing::Settings;
 use ampl_trace::{Damage, RankTrace, Trace};
@@ -93,6 +94,9 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> Result<Trace, 
     if super::plan(&trace.run).is_some_and(|plan| plan.leaves_out_summaries()) {
         trace.ranks.iter_mut().for_each(RankTrace::leave_out_summaries);
     }
+    if super::plan(&trace.run).is_some_and(|plan| !plan.config.trace.addresses) {
+        trace.ranks.iter_mut().for_each(|rank| rank.places = Places::default());
+    }
     trace.run.end = life::end(&trace, run_file.and_then(|file| file.ended_ns));
     let until = trace.run.end.map_or(0, |end| end.at_ns.max(0) as u64);
     for rank in &mut trace.ranks {
@@ -124,6 +128,7 @@ pub fn write<W: Write>(trace: &Trace, out: W) -> io::Result<W> {
     writer.run(&trace.run, &trace.decisions)?;
     writer.structure(&trace.structure)?;
     writer.totals(&trace.totals)?;
+    writer.census(&trace.census)?;
     for rank in &trace.ranks {
         writer.rank(&rank_parts(rank))?;
     }

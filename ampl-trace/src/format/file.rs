@@ -5,10 +5,13 @@ use std::sync::OnceLock;
 use ampl_core::message::Decision;
 use rustc_hash::FxHashMap;
 
+use super::bundle::{self, Content};
+use super::kind::Kind;
 use super::sections::{restore, unsqueezed};
 use super::trace::{account, finish, lines, place_sites};
-use super::v1::{Entry, Index, Kind};
-use super::{weights, windows};
+use super::v1::{Entry, Index};
+use super::{processes, weights, windows};
+use crate::census::Census;
 use crate::error::{Damage, ReadError};
 use crate::metadata::Metadata;
 use crate::model::{Process, RankTrace, RunInfo, Sizes, Trace, WindowSummaries};
@@ -25,14 +28,26 @@ pub struct TraceFile<B> {
     entries: Vec<Entry>,
     /// Rank and index of each section of a rank, ascending.
     of_ranks: Vec<(u32, u32)>,
+    /// Sections of several ranks, ascending by kind and first rank.
+    of_many: Vec<Many>,
     damage: Vec<Damage>,
     run: Once<RunInfo>,
     metadata: Once<Metadata>,
     structure: Once<JobStructure>,
     mismatch: OnceLock<ReadError>,
     totals: Once<Totals>,
+    census: Once<Census>,
     processes: Once<Vec<Process>>,
     decisions: Once<Vec<Decision>>,
+}
+
+/// A section of several ranks, read once.
+#[derive(Debug)]
+struct Many {
+    kind: Kind,
+    first: u32,
+    index: u32,
+    contents: OnceLock<Result<Vec<(u32, Content)>, Damage>>,
 }
 
 /// Contents of a section of the whole run, once it has been read, and the damage found then.
@@ -45,28 +60,34 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     /// [`ReadError`] when it is not a trace file or has another version.
     pub fn new(bytes: B) -> Result<Self, ReadError> {
         let Index { entries, mut damage, .. } = Index::read(bytes.as_ref())?;
-        let mut of_ranks = Vec::new();
+        let (mut of_ranks, mut of_many) = (Vec::new(), Vec::new());
         for (number, entry) in (0..).zip(&entries) {
             match (entry.kind(), entry.rank) {
                 (None, _) => damage.extend(entry.unknown()),
+                (Some(kind), Some(first)) if kind.is_of_many() => {
+                    of_many.push(Many { kind, first, index: number, contents: OnceLock::new() });
+                }
                 (Some(_), Some(rank)) => of_ranks.push((rank, number)),
                 (Some(kind), None) if kind.is_of_ranks() => damage.push(malformed(kind, None)),
                 _ => {}
             }
         }
         of_ranks.sort_unstable();
+        of_many.sort_by_key(|many| (many.kind, many.first));
         let (run, metadata, structure, mismatch) = Default::default();
-        let (totals, processes, decisions) = Default::default();
+        let (totals, census, processes, decisions) = Default::default();
         Ok(Self {
             bytes,
             entries,
             of_ranks,
+            of_many,
             damage,
             run,
             metadata,
             structure,
             mismatch,
             totals,
+            census,
             processes,
             decisions,
         })
@@ -104,7 +125,11 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     /// Facts about the run; the default where they cannot be read.
     pub fn run(&self) -> &RunInfo {
         self.once(&self.run, Kind::Run, |run, payload| {
-            *run = serde_json::from_slice(payload).ok()?;
+            // Until November 2026 it was not compressed.
+            *run = match payload.first() {
+                Some(b'{') => serde_json::from_slice(payload).ok()?,
+                _ => serde_json::from_slice(&unsqueezed(payload)?).ok()?,
+            };
             run.metadata = self.metadata().clone();
             Some(())
         })
@@ -142,11 +167,19 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
         })
     }
 
+    /// Differences of sums over ranks from those of their rounded summaries; none where they cannot be read.
+    pub fn census(&self) -> &Census {
+        self.once(&self.census, Kind::Census, |census: &mut Census, payload| {
+            census.join(Census::decode(payload)?);
+            Some(())
+        })
+    }
+
     /// Facts about the processes, by rank; those that can be read.
     pub fn processes(&self) -> &[Process] {
         let all: &Vec<Process> =
             self.once(&self.processes, Kind::Processes, |all: &mut Vec<Process>, payload| {
-                let read = lines(payload, |process| all.push(process));
+                let read = facts(payload, |process| all.push(process));
                 last_by_rank(all, |process| process.rank);
                 read
             });
@@ -173,11 +206,41 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     pub fn ranks(&self) -> Vec<u32> {
         let called = self.structure().into_iter().flat_map(JobStructure::ranks);
         let processes = self.processes().iter().map(|process| process.rank);
-        let own = self.of_ranks.iter().map(|&(rank, _)| rank);
+        let own = self.own_ranks();
         let mut ranks: Vec<u32> = own.chain(processes).chain(called).collect();
         ranks.sort_unstable();
         ranks.dedup();
         ranks
+    }
+
+    /// Ranks of which there is something besides calls and facts about the process.
+    fn own_ranks(&self) -> impl Iterator<Item = u32> {
+        // Of files without damage the others say which ranks there are.
+        let lacks = self.processes().len() < self.run().ranks.max(1) as usize;
+        let of_many = self.of_many.iter().filter(move |_| lacks).filter_map(|many| self.contents(many).ok());
+        let of_many = of_many.flatten().map(|&(rank, _)| rank);
+        self.of_ranks.iter().map(|&(rank, _)| rank).chain(of_many)
+    }
+
+    /// Contents of a section of several ranks, ascending by rank.
+    fn contents<'a>(&'a self, many: &'a Many) -> Result<&'a [(u32, Content)], &'a Damage> {
+        let read = || {
+            let of_all = |damage: Damage| Damage { rank: None, ..damage };
+            let payload = self.entries[many.index as usize].payload(self.bytes()).map_err(of_all)?;
+            let decoded = bundle::decode(many.kind, many.first, payload);
+            decoded.ok_or_else(|| malformed(many.kind, None))
+        };
+        many.contents.get_or_init(read).as_deref()
+    }
+
+    /// Sections of several ranks that may have something of `rank`: of each kind those that begin with the nearest rank
+    /// below it, or with itself.
+    fn many_of(&self, rank: u32) -> impl Iterator<Item = &Many> {
+        self.of_many.chunk_by(|one, next| one.kind == next.kind).flat_map(move |of_kind| {
+            let end = of_kind.partition_point(|many| many.first <= rank);
+            let first = of_kind[..end].last().map(|many| many.first);
+            of_kind[..end].iter().rev().take_while(move |many| Some(many.first) == first)
+        })
     }
 
     /// Facts, windows, times and places of `rank`, and the damage of its sections; `None` where it left nothing. Reads
@@ -190,7 +253,8 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     pub fn rank_with(&self, rank: u32, times: bool) -> Option<(RankTrace, Vec<Damage>)> {
         let sites = self.structure().ok().and_then(|structure| structure.sites(rank));
         let process = self.process(rank);
-        if self.sections_of(rank).is_empty() && sites.is_none() && process.is_none() {
+        let nothing = self.sections_of(rank).is_empty() && sites.is_none() && process.is_none();
+        if nothing && !self.own_ranks().any(|own| own == rank) {
             return None;
         }
         let (mut found, mut damage) = (RankTrace::default(), Vec::new());
@@ -239,6 +303,23 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
                 damage.push(malformed(kind, Some(rank)));
             }
         }
+        for many in self.many_of(rank) {
+            let contents = match self.contents(many) {
+                Ok(contents) => contents,
+                Err(of_all) => {
+                    if !damage.contains(of_all) {
+                        damage.push(of_all.clone());
+                    }
+                    continue;
+                }
+            };
+            let Ok(index) = contents.binary_search_by_key(&rank, |&(rank, _)| rank) else { continue };
+            match &contents[index].1 {
+                Content::Places(places) => found.places = places.clone(),
+                Content::Gaps(gaps) => found.gaps = gaps.clone(),
+                Content::Windows(stored) => windows = Some(decoded.shared(stored, &found.process)),
+            }
+        }
         found.windows = windows.or_else(|| decoded.windows(&[], &found.process)).unwrap_or_default();
     }
 
@@ -251,11 +332,12 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
         self.run();
         self.metadata();
         self.totals();
+        self.census();
         self.decisions();
         // Facts about 100,000 processes are not held twice.
         let mut ranks: Vec<RankTrace> = Vec::new();
         self.once(&self.processes, Kind::Processes, |_: &mut Vec<Process>, payload| {
-            lines(payload, |process| ranks.push(RankTrace { process, ..RankTrace::default() }))
+            facts(payload, |process| ranks.push(RankTrace { process, ..RankTrace::default() }))
         });
         let known = self.processes.get().map_or(&[][..], |(processes, _)| processes);
         if ranks.is_empty() {
@@ -268,7 +350,7 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
             ranks.binary_search_by_key(&number, |rank| rank.process.rank).is_ok()
         };
         // A rank without facts about its process still has its number; its calls may be all that is stored of it.
-        let own = self.of_ranks.iter().map(|&(rank, _)| rank);
+        let own = self.own_ranks();
         let others: Vec<u32> =
             own.chain(self.structure()?.ranks()).filter(|&number| !has(&ranks, number)).collect();
         ranks.extend(others.into_iter().map(|number| {
@@ -281,12 +363,13 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
         ranks.iter_mut().for_each(|rank| self.restore(rank, true, &mut decoded, &mut damage));
         let sizes = self.sizes();
         drop(decoded);
-        let Self { run, metadata, structure, totals, decisions, .. } = self;
+        let Self { run, metadata, structure, totals, census, decisions, .. } = self;
         let mut trace = Trace {
             run: RunInfo { metadata: value(metadata), ..value(run) },
             ranks,
             structure: value(structure),
             totals: value(totals),
+            census: value(census),
             decisions: value(decisions),
             complete: damage.is_empty(),
             sizes,
@@ -305,6 +388,7 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
             of(self.metadata.get().map(|(_, damage)| damage)),
             of(self.structure.get().map(|(_, damage)| damage)),
             of(self.totals.get().map(|(_, damage)| damage)),
+            of(self.census.get().map(|(_, damage)| damage)),
             of(self.processes.get().map(|(_, damage)| damage)),
             of(self.decisions.get().map(|(_, damage)| damage)),
         ];
@@ -336,17 +420,40 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     }
 }
 
-/// Windows that have been decoded, by their payload, the number of the rank's windows and whether it was finalized.
+/// Windows that have been decoded, by what they are of, the number of the rank's windows and whether it was finalized.
 #[derive(Default)]
-struct Decoded<'a>(FxHashMap<(&'a [u8], u64, bool), Option<WindowSummaries>>);
+struct Decoded<'a>(FxHashMap<(Stored<'a>, u64, bool), Option<WindowSummaries>>);
+
+/// Place of windows in a file.
+#[derive(PartialEq, Eq, Hash)]
+enum Stored<'a> {
+    Payload(&'a [u8]),
+    /// The address of those that a section of several ranks has once.
+    Shared(usize),
+}
 
 impl<'a> Decoded<'a> {
     /// The windows in `payload` of a `process`; `None` where it makes no sense.
     fn windows(&mut self, payload: &'a [u8], process: &Process) -> Option<WindowSummaries> {
-        let key = (payload, process.windows, process.finalized);
+        let key = (Stored::Payload(payload), process.windows, process.finalized);
         let decode = || Some(weights::filled(windows::decode(payload)?, process).into());
         self.0.entry(key).or_insert_with(decode).clone()
     }
+
+    /// The windows that are `stored` of a `process`, as long as the file has them.
+    fn shared(&mut self, stored: &WindowSummaries, process: &Process) -> WindowSummaries {
+        if process.windows == 0 {
+            return stored.clone();
+        }
+        let key = (Stored::Shared(stored.entries().as_ptr() as usize), process.windows, process.finalized);
+        let fill = || Some(weights::filled(stored.entries().to_vec(), process).into());
+        self.0.entry(key).or_insert_with(fill).clone().unwrap_or_default()
+    }
+}
+
+/// Passes the facts about processes in `payload` to `take`; `None` where it makes no sense.
+fn facts(payload: &[u8], take: impl FnMut(Process)) -> Option<()> {
+    if processes::is_coded(payload) { processes::decode(payload, take) } else { lines(payload, take) }
 }
 
 /// Sorts by rank, and leaves the last one of each.

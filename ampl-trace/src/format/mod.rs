@@ -2,9 +2,12 @@
 //!
 //! A reader refuses a version it does not know.
 
-mod column;
+mod bundle;
 mod file;
+pub mod kind;
 mod packed;
+mod places;
+mod processes;
 mod sections;
 mod trace;
 pub mod v1;
@@ -12,5 +15,7 @@ mod weights;
 mod windows;
 
 pub use file::TraceFile;
+pub use kind::Kind;
+pub use processes::round_facts;
 pub use sections::{Part, rank_parts, run_parts};
 pub use trace::{Writer, finish, place_sites, read};

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use ampl_core::message::Decision;
 
-use super::v1::Kind;
+use super::kind::Kind;
 use super::{weights, windows};
 use crate::gaps::Gaps;
 use crate::model::{RankTrace, RunInfo};
@@ -25,13 +25,6 @@ pub struct Part<'a> {
 
 /// Bytes before the payload of a packed part: kind, rank, length.
 const PACKED_HEAD: usize = 16;
-
-impl Kind {
-    /// True for contents that each rank has a section of; false for contents that the run has one of.
-    pub fn is_of_ranks(self) -> bool {
-        matches!(self, Self::Addresses | Self::Times | Self::Windows | Self::Weights | Self::Gaps)
-    }
-}
 
 impl<'a> Part<'a> {
     /// Bytes of all `sections`, packed.
@@ -154,7 +147,7 @@ pub fn rank_parts(rank: &RankTrace) -> Vec<Part<'_>> {
         rank.places.write(&mut places);
     }
     let (of_windows, windows) = match rank.process.windows {
-        0 => (Kind::Windows, windows::encode(rank.windows.entries())),
+        0 => (Kind::Windows, windows::encode(rank.windows.entries(), rank.digits)),
         _ => (Kind::Weights, weights::encode(rank)),
     };
     let parts = [
@@ -172,7 +165,7 @@ pub fn rank_parts(rank: &RankTrace) -> Vec<Part<'_>> {
 pub fn run_parts(run: Option<&RunInfo>, decisions: &[Decision]) -> Vec<Part<'static>> {
     let mut parts = Vec::new();
     if let Some(run) = run {
-        let payload = serde_json::to_vec(run).expect("plain data").into();
+        let payload = squeezed(&serde_json::to_vec(run).expect("plain data")).into();
         parts.push(Part { kind: Kind::Run, rank: None, payload });
         if !run.metadata.is_empty() {
             let text = run.metadata.clone().to_bounded_json();

@@ -1,12 +1,17 @@
 //! A whole trace file: its sections, and the trace that they make.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Write};
 
 use ampl_core::message::Decision;
 
+use super::bundle::{Bundler, MOST_BYTES};
 use super::file::TraceFile;
+use super::kind::Kind;
+use super::processes;
 use super::sections::{Part, Unsqueezed, run_parts, squeezed};
-use super::v1::{self, Kind};
+use super::v1;
+use crate::census::Census;
 use crate::error::ReadError;
 use crate::model::{Process, RunInfo, Sizes, Trace};
 use crate::structure::{CallSites, JobStructure};
@@ -17,6 +22,8 @@ use crate::totals::Totals;
 pub struct Writer<W> {
     file: v1::Writer<W>,
     processes: Vec<u8>,
+    /// Sections of the latest ranks that are small, by their kind.
+    bundles: BTreeMap<Kind, Bundler>,
 }
 
 impl<W: Write> Writer<W> {
@@ -25,7 +32,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Errors of `out`.
     pub fn new(out: W) -> io::Result<Self> {
-        Ok(Self { file: v1::Writer::new(out)?, processes: Vec::new() })
+        Ok(Self { file: v1::Writer::new(out)?, processes: Vec::new(), bundles: BTreeMap::new() })
     }
 
     /// Appends the calls of the ranks.
@@ -44,7 +51,16 @@ impl<W: Write> Writer<W> {
         self.file.section(Kind::Aggregates, None, &squeezed(&totals.encode()))
     }
 
-    /// Appends the parts of one rank; facts about its process wait for those of all others.
+    /// Appends what the ranks' rounded summaries lack.
+    ///
+    /// # Errors
+    /// Errors of `out`.
+    pub fn census(&mut self, census: &Census) -> io::Result<()> {
+        if census.is_empty() { Ok(()) } else { self.file.section(Kind::Census, None, &census.encode()) }
+    }
+
+    /// Appends the parts of one rank. Facts about its process wait for those of all others, small parts for those of the
+    /// next ranks: ranks in ascending order take the fewest bytes.
     ///
     /// # Errors
     /// Errors of `out`.
@@ -53,11 +69,37 @@ impl<W: Write> Writer<W> {
             if part.kind == Kind::Processes {
                 self.processes.extend_from_slice(&part.payload);
                 self.processes.push(b'\n');
+            } else if let Some(rank) = part.rank.filter(|_| part.payload.len() <= MOST_BYTES) {
+                self.bundle(part.kind, rank, &part.payload)?;
             } else {
                 self.file.section(part.kind, part.rank, &part.payload)?;
             }
         }
         Ok(())
+    }
+
+    /// Adds a section of a rank to the bundle of its kind, or to a new one where it does not fit in.
+    fn bundle(&mut self, kind: Kind, rank: u32, payload: &[u8]) -> io::Result<()> {
+        if self.bundles.get_mut(&kind).is_some_and(|bundle| bundle.add(rank, payload)) {
+            return Ok(());
+        }
+        if let Some(full) = self.bundles.remove(&kind) {
+            self.put_bundle(full)?;
+        }
+        if let Some(mut bundle) = Bundler::new(kind, payload)
+            && bundle.add(rank, payload)
+        {
+            self.bundles.insert(kind, bundle);
+            return Ok(());
+        }
+        self.file.section(kind, Some(rank), payload)
+    }
+
+    fn put_bundle(&mut self, bundle: Bundler) -> io::Result<()> {
+        match bundle.finish() {
+            Some((kind, first, payload)) => self.file.section(kind, Some(first), &payload),
+            None => Ok(()),
+        }
     }
 
     /// Appends facts about the whole run, and `decisions`.
@@ -86,7 +128,17 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Errors of `out`.
     pub fn finish(mut self) -> io::Result<W> {
-        self.file.section(Kind::Processes, None, &squeezed(&self.processes))?;
+        for bundle in std::mem::take(&mut self.bundles).into_values() {
+            self.put_bundle(bundle)?;
+        }
+        let documents = self.processes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        let facts: Result<Vec<Process>, _> = documents.map(serde_json::from_slice).collect();
+        // Lines that came from elsewhere and are no facts stay as they are.
+        let payload = match facts {
+            Ok(facts) => processes::encode(&facts),
+            Err(_) => squeezed(&self.processes),
+        };
+        self.file.section(Kind::Processes, None, &payload)?;
         self.file.finish()
     }
 }
@@ -140,28 +192,15 @@ pub(super) fn lines<T: serde::de::DeserializeOwned>(payload: &[u8], mut take: im
 }
 
 pub(super) fn account(sizes: &mut Sizes, kind: Kind, bytes: u64) {
-    match kind {
-        Kind::Structure => sizes.structure += bytes,
-        Kind::Times | Kind::Weights => sizes.timing += bytes,
-        Kind::Aggregates => sizes.aggregates += bytes,
-        Kind::Addresses => {
-            sizes.addresses += bytes;
-            sizes.other += bytes;
-        }
-        Kind::Gaps => {
-            sizes.gaps += bytes;
-            sizes.other += bytes;
-        }
-        Kind::Windows => {
-            sizes.summaries += bytes;
-            sizes.other += bytes;
-        }
-        Kind::Metadata => {
-            sizes.metadata += bytes;
-            sizes.other += bytes;
-        }
-        Kind::Run | Kind::Processes | Kind::Decisions | Kind::Contents => {
-            sizes.other += bytes;
-        }
-    }
+    let of_kind = match kind {
+        Kind::Structure => &mut sizes.structure,
+        Kind::Times | Kind::Weights | Kind::WeightsOfRanks => &mut sizes.timing,
+        Kind::Aggregates => &mut sizes.aggregates,
+        Kind::Addresses | Kind::AddressesOfRanks => &mut sizes.addresses,
+        Kind::Gaps | Kind::GapsOfRanks => &mut sizes.gaps,
+        Kind::Windows | Kind::WindowsOfRanks | Kind::Census => &mut sizes.summaries,
+        Kind::Metadata => &mut sizes.metadata,
+        Kind::Run | Kind::Processes | Kind::Decisions | Kind::Contents => &mut sizes.other,
+    };
+    *of_kind += bytes;
 }

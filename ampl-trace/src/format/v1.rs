@@ -21,6 +21,7 @@
 
 use std::io::{self, Write};
 
+pub use super::kind::Kind;
 use crate::error::{Damage, ReadError};
 use crate::varint::{self, Reader};
 
@@ -34,49 +35,6 @@ pub const VERSION: u32 = 1;
 const HEADER: usize = 12;
 const FOOTER: usize = 20;
 const BEGIN: u8 = 0xa5;
-
-/// Contents of a section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Kind {
-    /// [`crate::RunInfo`].
-    Run = 1,
-    /// [`crate::structure::JobStructure`] of all ranks.
-    Structure = 2,
-    /// Times of one rank's kept windows.
-    Times = 3,
-    /// Window summaries of one rank.
-    Windows = 4,
-    /// [`crate::totals::Totals`] of all ranks.
-    Aggregates = 5,
-    /// Addresses of one rank's buffers.
-    Addresses = 6,
-    /// Facts about all processes.
-    Processes = 7,
-    /// The client's decisions.
-    Decisions = 8,
-    /// The list of all others; the last one.
-    Contents = 9,
-    /// Weights of one rank's times, where its windows' summaries are not stored.
-    Weights = 10,
-    /// Calls of one rank that were counted and not recorded.
-    Gaps = 11,
-    /// [`crate::metadata::Metadata`] of the run.
-    Metadata = 12,
-}
-
-impl Kind {
-    /// The kind of that number.
-    pub fn from_number(number: u8) -> Option<Self> {
-        use Kind::*;
-        [
-            Run, Structure, Times, Windows, Aggregates, Addresses, Processes, Decisions, Contents, Weights,
-            Gaps, Metadata,
-        ]
-        .into_iter()
-        .find(|&kind| kind as u8 == number)
-    }
-}
 
 /// A section of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

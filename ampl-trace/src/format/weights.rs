@@ -16,7 +16,7 @@ pub fn encode(rank: &RankTrace) -> Vec<u8> {
         cells: Default::default(),
         ..window.clone()
     };
-    windows::encode(&stored.map(bare).collect::<Vec<_>>())
+    windows::encode(&stored.map(bare).collect::<Vec<_>>(), 0)
 }
 
 /// The `stored` windows of a process, with an entry for several in a row that are not stored. These have no length, were

@@ -1,32 +1,33 @@
 //! Summaries of a rank's windows, number by number: a number that follows from windows before, or from the window's
 //! other numbers, is not stored again.
 //!
-//! Reading and writing share one path through a window: a reader of bits takes the place of the writer.
+//! Reading and writing share one path through a window: a reader of bits takes the place of the writer. Where values
+//! are rounded they are coded by their ranks among the [rounded](crate::rounded) numbers.
 
 use std::slice;
 
-use super::column::{Column, LIMIT};
 use super::packed;
 use crate::bits::{Bits, Reader, Writer};
 use crate::cells::{Cell, Cells, MOST, Shape};
+use crate::column::{Column, LIMIT};
 use crate::model::WindowSummary;
+use crate::rounded::{self, MOST_DIGITS, Rounded};
 use crate::timing::Node;
 
 /// First byte of this encoding. A [packed](super::packed) payload begins otherwise.
 const CODED: u8 = 1;
+/// First byte of this encoding with rounded values; how many significant bits these have follows.
+const ROUNDED: u8 = 2;
 
-/// The payload of a rank's windows; nothing for none.
-pub fn encode(windows: &[WindowSummary]) -> Vec<u8> {
+/// The payload of a rank's windows, whose values are rounded to so many significant bits, 0 if they are not; nothing for
+/// no windows.
+pub fn encode(windows: &[WindowSummary], digits: u32) -> Vec<u8> {
     if windows.is_empty() {
         return Vec::new();
     }
-    let mut coder = Coder::new(Writer::default());
-    for window in windows {
-        coder.goes_on(true);
-        coder.window(window);
-    }
-    coder.goes_on(false);
-    let mut bytes = vec![CODED];
+    let mut bytes = if digits > 0 { vec![ROUNDED, digits as u8] } else { vec![CODED] };
+    let mut coder = Coder::new(Writer::default(), digits);
+    coder.put_all(windows);
     bytes.extend(coder.bits.into_bytes());
     bytes
 }
@@ -35,17 +36,22 @@ pub fn encode(windows: &[WindowSummary]) -> Vec<u8> {
 ///
 /// No bit is free, so that a byte of a damaged file asks for some 30 kB at most, as zstd's would.
 pub fn decode(payload: &[u8]) -> Option<Vec<WindowSummary>> {
-    let Some((&CODED, coded)) = payload.split_first() else { return packed::decode(payload) };
-    let mut coder = Coder::new(Reader::new(coded));
-    let mut windows = Vec::new();
-    let nothing = WindowSummary::default();
-    while coder.goes_on(false) {
-        windows.push(coder.window(&nothing)?.clone());
-        if !coder.bits.is_sound() {
-            return None;
-        }
-    }
-    coder.bits.is_sound().then_some(windows)
+    decode_with(payload).map(|(windows, _)| windows)
+}
+
+/// As [`decode`], and to how many significant bits values are rounded, 0 if they are not.
+pub fn decode_with(payload: &[u8]) -> Option<(Vec<WindowSummary>, u32)> {
+    let (digits, coded) = match *payload {
+        [CODED, ref coded @ ..] => (0, coded),
+        [ROUNDED, digits, ref coded @ ..] => (check_digits(digits)?, coded),
+        _ => return Some((packed::decode(payload)?, 0)),
+    };
+    Some((Coder::new(Reader::new(coded), digits).get_all()?, digits))
+}
+
+/// A number of significant bits; `None` where there is no such rounding.
+pub fn check_digits(digits: u8) -> Option<u32> {
+    Some(u32::from(digits)).filter(|digits| (1..=MOST_DIGITS).contains(digits))
 }
 
 /// A column of floating-point numbers: whole ones as integers, what integers divided give as these, others as bits.
@@ -56,6 +62,7 @@ struct Floats {
     whole: Column,
     below: Column,
     other: Column,
+    rounded: Rounded,
     before: f64,
     divisor: u64,
 }
@@ -67,16 +74,23 @@ impl Floats {
         whole: Column::NEW,
         below: Column::NEW,
         other: Column::NEW,
+        rounded: Rounded::NEW,
         before: 0.0,
         divisor: 0,
     };
 
-    /// Codes a number; these whole numbers, and the number before, are guesses.
-    fn code<B: Bits>(&mut self, bits: &mut B, value: f64, [first, second]: [f64; 2]) -> f64 {
+    /// Codes a number; these whole numbers, and the number before, are guesses. Whole numbers have so many significant
+    /// bits, or any number of them where that is 0.
+    fn code<B: Bits>(&mut self, bits: &mut B, value: f64, [first, second]: [f64; 2], digits: u32) -> f64 {
         let whole = whole(value);
         self.before = if self.is_whole.code(bits, LIMIT, whole.is_some()) {
-            let guesses = [self.before, 0.0, first, second].map(|guess| guess as i64 as u64);
-            self.whole.code(bits, whole.unwrap_or(0) as u64, &guesses) as i64 as f64
+            let guesses = [self.before, 0.0, first, second];
+            let whole = whole.unwrap_or(0) as u64;
+            if digits > 0 {
+                self.rounded.code(bits, digits, whole, &guesses.map(|guess| guess as u64)) as f64
+            } else {
+                self.whole.code(bits, whole, &guesses.map(|guess| guess as i64 as u64)) as i64 as f64
+            }
         } else {
             let parts = fraction(value);
             if self.is_fraction.code(bits, LIMIT, parts.is_some()) {
@@ -128,29 +142,43 @@ struct Metric {
 impl Metric {
     const NEW: Self = Self { shape: Column::NEW, one: Floats::NEW, several: Vec::new() };
 
-    /// Codes a cell; these are guesses of a single observation.
-    fn code<B: Bits>(&mut self, bits: &mut B, cell: Cell, guesses: [f64; 2]) -> Option<Cell> {
+    /// Codes a cell; these are guesses of a single observation, which has so many significant bits if that is not 0.
+    fn code<B: Bits>(&mut self, bits: &mut B, cell: Cell, guesses: [f64; 2], digits: u32) -> Option<Cell> {
         let (mut values, mut count) = ([0.0; 5], 0);
         let shape = cell.put(|value| {
             values[count] = value;
             count += 1;
         });
         let shape = Shape::of(self.shape.code(bits, shape as u64, &[Shape::One as u64]))?;
-        let (columns, guesses) = if shape == Shape::Any {
+        let (columns, guesses, digits) = if shape == Shape::Any {
             self.several.resize(values.len(), Floats::NEW);
-            (&mut self.several[..], [0.0; 2])
+            (&mut self.several[..], [0.0; 2], 0)
         } else {
-            (slice::from_mut(&mut self.one), guesses)
+            (slice::from_mut(&mut self.one), guesses, digits)
         };
         let mut columns = columns.iter_mut().zip(values);
-        Cell::get(shape, || columns.next().map(|(column, value)| column.code(bits, value, guesses)))
+        Cell::get(shape, || columns.next().map(|(column, value)| column.code(bits, value, guesses, digits)))
     }
 }
 
-/// Codes windows: a writer passes them in, and both sides return them.
+/// Bit of [`Coder::rounds`] of the agent's own time; lower ones are of the metrics before it.
+const OWN: usize = u64::BITS as usize - 1;
+/// Number of metrics that measure time; what a later one observes is guessed from the one before it.
+const TIMES: usize = 3;
+
+/// Codes windows of one rank after the other: a writer passes them in, and both sides return them.
 #[derive(Debug)]
-struct Coder<B> {
-    bits: B,
+pub struct Coder<B> {
+    /// Where bits go or come from.
+    pub bits: B,
+    /// Significant bits of rounded values; 0 where none are.
+    digits: u32,
+    /// Values that are rounded: a bit each.
+    rounds: u64,
+    rounds_column: Column,
+    own_rounded: Rounded,
+    /// First window of the rank before.
+    first: Option<WindowSummary>,
     before: WindowSummary,
     columns: [Column; 8],
     /// Models of each flag, by its value in the window before, and by the flag before it.
@@ -173,10 +201,66 @@ enum Field {
     Cells,
 }
 
+impl Coder<Reader<&[u8]>> {
+    /// The windows of the next rank; `None` where they make no sense.
+    pub fn get_all(&mut self) -> Option<Vec<WindowSummary>> {
+        self.begin(0);
+        let mut windows = Vec::new();
+        let nothing = WindowSummary::default();
+        while self.goes_on(false) {
+            windows.push(self.window(&nothing)?.clone());
+            if !self.bits.is_sound() {
+                return None;
+            }
+        }
+        self.bits.is_sound().then(|| {
+            self.end(windows.first());
+            windows
+        })
+    }
+}
+
+impl Coder<Writer> {
+    /// Appends the windows of the next rank.
+    pub fn put_all(&mut self, windows: &[WindowSummary]) {
+        self.begin(rounded_values(windows, self.digits));
+        for window in windows {
+            self.goes_on(true);
+            self.window(window);
+        }
+        self.goes_on(false);
+        self.end(windows.first());
+    }
+}
+
+/// Values of `windows` that all have so many significant bits at most.
+fn rounded_values(windows: &[WindowSummary], digits: u32) -> u64 {
+    if digits == 0 {
+        return 0;
+    }
+    let fits =
+        |value: f64| whole(value).is_some_and(|value| value >= 0 && rounded::fits(value as u64, digits));
+    let mut values = u64::MAX;
+    for window in windows {
+        let own = (!rounded::fits(window.own_ns, digits)).then_some(OWN);
+        let several = |cell: &Cell| cell.put(|_| {}) != Shape::One;
+        let others =
+            window.cells.iter().take(OWN).enumerate().filter(|(_, cell)| !several(cell) && !fits(cell.sum));
+        own.into_iter().chain(others.map(|(metric, _)| metric)).for_each(|value| values &= !(1 << value));
+    }
+    values
+}
+
 impl<B: Bits> Coder<B> {
-    fn new(bits: B) -> Self {
+    /// A coder of windows whose values are rounded to so many significant bits, 0 if they are not.
+    pub fn new(bits: B, digits: u32) -> Self {
         Self {
             bits,
+            digits,
+            rounds: 0,
+            rounds_column: Column::NEW,
+            own_rounded: Rounded::NEW,
+            first: None,
             before: WindowSummary::default(),
             columns: [const { Column::NEW }; 8],
             flags: [[Node::NEW; 4]; 7],
@@ -184,6 +268,26 @@ impl<B: Bits> Coder<B> {
             floats: Box::new([Floats::NEW; 2]),
             metrics: Vec::new(),
         }
+    }
+
+    /// Begins a rank, of whose values these are rounded.
+    fn begin(&mut self, rounds: u64) {
+        if self.digits > 0 {
+            self.rounds = self.rounds_column.code(&mut self.bits, rounds, &[self.rounds]);
+        }
+        // The first window is like that of the rank before.
+        self.before = self.first.take().map_or_else(WindowSummary::default, |first| WindowSummary {
+            window: first.window.wrapping_sub(1),
+            start_ns: first.start_ns.wrapping_sub(first.end_ns.wrapping_sub(first.start_ns)),
+            end_ns: first.start_ns,
+            repeat: 1,
+            ..first
+        });
+    }
+
+    /// Ends a rank, of which this is the first window.
+    fn end(&mut self, first: Option<&WindowSummary>) {
+        self.first = first.cloned();
     }
 
     fn number(&mut self, field: Field, number: u64, guesses: &[u64]) -> u64 {
@@ -204,7 +308,11 @@ impl<B: Bits> Coder<B> {
         let start_ns = self.number(Field::Start, is.start_ns as u64, &[before.end_ns as u64]) as i64;
         let lengths = [before.end_ns.wrapping_sub(before.start_ns) as u64, 0];
         let length = self.number(Field::Length, is.end_ns.wrapping_sub(is.start_ns) as u64, &lengths);
-        let own_ns = self.number(Field::Own, is.own_ns, &[before.own_ns, 0]);
+        let own_ns = if self.rounds >> OWN != 0 {
+            self.own_rounded.code(&mut self.bits, self.digits, is.own_ns, &[before.own_ns, 0])
+        } else {
+            self.number(Field::Own, is.own_ns, &[before.own_ns, 0])
+        };
         let (inclusion, stratum) = (is.inclusion.is_some(), is.stratum.is_some());
         let flags = [is.kept, is.drawn, is.partial, is.partner, is.repeat > 1, inclusion, stratum];
         let [kept, drawn, partial, partner, run, includes, has_stratum] = self.flags(flags);
@@ -218,9 +326,9 @@ impl<B: Bits> Coder<B> {
         };
         let update = self.number(Field::Update, is.update, &[before.update, before.update.wrapping_add(1)]);
         let [probability, inclusion] = &mut *self.floats;
-        let probability = probability.code(&mut self.bits, is.probability, [0.0; 2]);
+        let probability = probability.code(&mut self.bits, is.probability, [0.0; 2], 0);
         let inclusion = if includes {
-            Some(inclusion.code(&mut self.bits, is.inclusion.unwrap_or(0.0), [0.0; 2]))
+            Some(inclusion.code(&mut self.bits, is.inclusion.unwrap_or(0.0), [0.0; 2], 0))
         } else {
             None
         };
@@ -259,16 +367,28 @@ impl<B: Bits> Coder<B> {
         let count = self.number(Field::Cells, cells.len() as u64, &[before]);
         let count = usize::try_from(count).ok().filter(|&count| count <= MOST)?;
         self.metrics.resize(self.metrics.len().max(count), Metric::NEW);
-        let Self { bits, metrics, .. } = self;
+        let Self { bits, metrics, digits, rounds, .. } = self;
+        let (digits, rounds) = (*digits, *rounds);
         let mut cells = cells.iter();
         // A window's time in MPI, outside or of the agent follows from the other two.
         let (mut first, mut second) = (0.0, 0.0);
-        let code = |metric: &mut Metric| {
-            let cell = metric.code(bits, cells.next().unwrap_or_default(), [length, first - second - own])?;
+        let mut was = 0.0;
+        let code = |(index, metric): (usize, &mut Metric)| {
+            let before = metric.one.before;
+            let own_digits = if index < OWN && rounds >> index & 1 != 0 { digits } else { 0 };
+            let guesses = match index {
+                // Bytes and calls grow together.
+                TIMES.. if digits > 0 => {
+                    [second, if was > 0.0 { (before * second / was).round() } else { 0.0 }]
+                }
+                _ => [length, first - second - own],
+            };
+            let cell = metric.code(bits, cells.next().unwrap_or_default(), guesses, own_digits)?;
             (first, second) = (second, cell.sum);
+            was = before;
             Some(cell)
         };
-        metrics[..count].iter_mut().map(code).collect()
+        metrics[..count].iter_mut().enumerate().map(code).collect()
     }
 }
 
@@ -312,7 +432,7 @@ mod tests {
             if let Some(window) = windows.last_mut() {
                 window.cells = window.cells.iter().chain([Cell { n, sum, sum_sq, min, max }]).collect();
             }
-            prop_assert_eq!(format!("{:?}", decode(&encode(&windows))), format!("{:?}", Some(windows)));
+            prop_assert_eq!(format!("{:?}", decode(&encode(&windows, 0))), format!("{:?}", Some(windows)));
         }
 
         #[test]
@@ -340,13 +460,13 @@ mod tests {
             state >> (64 - bits)
         };
         let noise: Vec<_> = (0..1000).map(|_| (noise(19), noise(10))).collect();
-        let bytes = encode(&windows(&noise)).len();
+        let bytes = encode(&windows(&noise), 0).len();
         assert!((4250..4800).contains(&bytes), "{bytes}");
     }
 
     #[test]
     fn what_is_cut_off_is_not_made_up() {
-        let coded = encode(&windows(&[(1 << 19, 300); 500]));
+        let coded = encode(&windows(&[(1 << 19, 300); 500]), 0);
         assert!(decode(&coded[..coded.len() - 16]).is_none_or(|windows| windows.len() < 500));
     }
 
@@ -360,7 +480,7 @@ mod tests {
             cells: cells.clone(),
             ..WindowSummary::default()
         };
-        let coded = encode(&(0..5000).map(window).collect::<Vec<_>>());
+        let coded = encode(&(0..5000).map(window).collect::<Vec<_>>(), 0);
         let windows = decode(&coded).unwrap();
         let words: usize = windows.iter().map(|window| window.cells.len()).sum();
         assert!(words < 4096 * coded.len(), "{words} of {}", coded.len());

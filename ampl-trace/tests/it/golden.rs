@@ -2,17 +2,21 @@
 //!
 //! `golden/v1/four-ranks.ampl` holds what `made` makes, and `four-ranks.jsonl` what was read from it;
 //! `four-ranks-nine.ampl` is the same as it was written before the structure was coded in six contexts,
-//! `four-ranks-packed.ampl` before windows were coded number by number. A change of the format needs a
+//! `four-ranks-packed.ampl` before windows were coded number by number, `four-ranks-gaps.ampl` before there were bundles;
+//! in `four-ranks-rounded.ampl` windows are coded as rounded ones are. A change of the format needs a
 //! version of its own, or to be read beside this one. New files, and only if the old ones were never
 //! released: `cargo test -p ampl-trace --test it golden -- --ignored`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ampl_core::config::Config;
 use ampl_core::message::Decision;
 use ampl_core::mpi::{Function, PREDEFINED};
+use ampl_core::plan::Plan;
 use ampl_trace::args::{NO_STATUS, predefined_word, status_word};
 use ampl_trace::cells::Cell;
+use ampl_trace::census::Census;
 use ampl_trace::decode::{Call, Calls};
 use ampl_trace::format::{Writer, rank_parts, read, v1};
 use ampl_trace::gaps::Gaps;
@@ -20,6 +24,7 @@ use ampl_trace::grammar::Builder;
 use ampl_trace::model::{Aggregate, ClockFit, GroupInfo, MetricInfo, Process, Site, Step, WindowSummary};
 use ampl_trace::places::{self, Places};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP};
+use ampl_trace::rounding::round_windows;
 use ampl_trace::structure::{Comm, JobStructure, RankStructure, Signature, ThreadStructure};
 use ampl_trace::timing::{Encoder, Settings, Terminal, Time, Window};
 use ampl_trace::totals::{SEVERAL, Totals};
@@ -213,6 +218,7 @@ fn rank(number: u32) -> RankTrace {
         modules: Arc::default(),
         sites: Arc::default(),
         windows: (0..3).map(window).collect(),
+        digits: 0,
         times: times(number),
         places: found,
         gaps: Gaps::default(),
@@ -257,8 +263,16 @@ fn decision() -> Decision {
     serde_json::from_str(text).expect("a decision")
 }
 
-/// The file.
-fn made() -> Vec<u8> {
+/// Differences that rounding makes in a window of one rank.
+fn census() -> Census {
+    let plan = Plan::new(Config::default(), RANKS).expect("a job of that size");
+    let cells = [5e6, 1_234_567.0, 3_456_789.0].map(Cell::one).into_iter().collect();
+    let window = WindowSummary { cells, repeat: 1, ..WindowSummary::default() };
+    round_windows(&plan, &mut RankTrace { windows: vec![window].into(), ..RankTrace::default() })
+}
+
+/// The file, with windows coded by so many significant bits.
+fn made(digits: u32) -> Vec<u8> {
     let (mut merged, mut total) = (JobStructure::new(RANKS), Totals::default());
     for rank in 0..RANKS {
         merged.join(JobStructure::of(structure(rank)));
@@ -268,8 +282,11 @@ fn made() -> Vec<u8> {
     writer.run(&run(), &[decision()]).expect("memory takes everything");
     writer.structure(&merged).expect("memory takes everything");
     writer.totals(&total).expect("memory takes everything");
+    if digits > 0 {
+        writer.census(&census()).expect("memory takes everything");
+    }
     for number in 0..RANKS {
-        writer.rank(&rank_parts(&rank(number))).expect("memory takes everything");
+        writer.rank(&rank_parts(&RankTrace { digits, ..rank(number) })).expect("memory takes everything");
     }
     writer.finish().expect("memory takes everything")
 }
@@ -337,14 +354,16 @@ fn path(name: &str) -> PathBuf {
 }
 
 fn golden() -> Vec<u8> {
-    std::fs::read(path("four-ranks-gaps.ampl")).expect("part of the repository")
+    std::fs::read(path("four-ranks-bundles.ampl")).expect("part of the repository")
 }
 
 #[test]
 fn what_was_once_written_reads_as_it_did() {
     // Since "gaps" others of the times within the bounds are stored.
     let ever = ["four-ranks", "four-ranks-nine", "four-ranks-packed"].map(|name| (name, "four-ranks"));
-    for (name, lines_of) in ever.into_iter().chain([("four-ranks-gaps", "four-ranks-gaps")]) {
+    let since =
+        ["four-ranks-gaps", "four-ranks-bundles", "four-ranks-rounded"].map(|name| (name, "four-ranks-gaps"));
+    for (name, lines_of) in ever.into_iter().chain(since) {
         let then = path(&format!("{lines_of}.jsonl"));
         let then = std::fs::read_to_string(then).expect("part of the repository");
         let bytes = std::fs::read(path(&format!("{name}.ampl"))).expect("part of the repository");
@@ -360,7 +379,12 @@ fn what_was_once_written_reads_as_it_did() {
 /// Checks that the lines above are right, not only that they are as they were.
 #[test]
 fn what_is_written_now_reads_as_what_was_written_once() {
-    let (then, now) = (read(&golden()).expect("a trace"), read(&made()).expect("a trace"));
+    for (name, digits) in [("four-ranks-bundles", 0), ("four-ranks-rounded", 10)] {
+        let then = std::fs::read(path(&format!("{name}.ampl"))).expect("part of the repository");
+        assert_eq!(made(digits), then, "{name}");
+    }
+    assert_eq!(read(&made(10)).expect("a trace").census, census());
+    let (then, now) = (read(&golden()).expect("a trace"), read(&made(0)).expect("a trace"));
     assert_eq!(lines(&now), lines(&then));
     for number in 0..RANKS {
         assert_eq!(now.structure.rank(number), Some(structure(number)));
@@ -376,10 +400,9 @@ fn what_is_written_now_reads_as_what_was_written_once() {
 #[test]
 #[ignore = "writes the files anew"]
 fn bless() {
-    let bytes = made();
-    std::fs::write(path("four-ranks-gaps.ampl"), &bytes).expect("a place to write");
-    std::fs::write(path("four-ranks-gaps.jsonl"), lines(&read(&bytes).expect("a trace")))
-        .expect("a place to write");
+    for (name, digits) in [("four-ranks-bundles", 0), ("four-ranks-rounded", 10)] {
+        std::fs::write(path(&format!("{name}.ampl")), made(digits)).expect("a place to write");
+    }
 }
 
 // ---- what is changed in it -----------------------------------------------------------------------

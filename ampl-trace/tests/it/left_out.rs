@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ampl_trace::cells::{Cell, Cells};
-use ampl_trace::format::v1::{self, Kind};
+use ampl_trace::format::{Kind, v1};
 use ampl_trace::format::{Writer, rank_parts, read};
 use ampl_trace::model::{LASTING_STRATA, Process, RankTrace, RunInfo, WindowSummary};
 use ampl_trace::places::{self, Places};
@@ -82,7 +82,7 @@ fn whole(bytes: &[u8]) -> (Trace, BTreeSet<Kind>) {
     let trace = read(bytes).unwrap();
     assert!(trace.complete, "{:?}", trace.damage);
     let sizes = trace.sizes;
-    assert_eq!(sizes.total, sizes.structure + sizes.timing + sizes.aggregates + sizes.other);
+    assert_eq!(sizes.total, sizes.parts().iter().sum::<u64>());
     (trace, sections.iter().map(|section| section.kind).collect())
 }
 
@@ -91,13 +91,13 @@ fn what_is_left_out_takes_no_bytes_of_any_rank() {
     for ranks in [1, 2, 8, 33] {
         let of = |stores| whole(&file(ranks, stores));
         let (all, kinds) = of(ALL);
-        let per_rank = [Kind::Windows, Kind::Times, Kind::Addresses];
-        assert!(per_rank.iter().all(|kind| kinds.contains(kind)), "{kinds:?}");
+        let of_ranks = [Kind::WindowsOfRanks, Kind::Times, Kind::AddressesOfRanks];
+        assert!(of_ranks.iter().all(|kind| kinds.contains(kind)), "{kinds:?}");
         assert!(all.sizes.summaries > 0 && all.sizes.timing > 0 && all.sizes.addresses > 0);
 
         let (found, kinds) = of(Stores { summaries: false, ..ALL });
         assert_eq!(found.sizes.summaries, 0);
-        assert!(!kinds.contains(&Kind::Windows) && kinds.contains(&Kind::Weights), "{kinds:?}");
+        assert!(!kinds.contains(&Kind::WindowsOfRanks) && kinds.contains(&Kind::WeightsOfRanks), "{kinds:?}");
         assert!(found.sizes.total < all.sizes.total);
 
         let (found, kinds) = of(Stores { times: false, ..ALL });
@@ -107,7 +107,7 @@ fn what_is_left_out_takes_no_bytes_of_any_rank() {
 
         let (found, kinds) = of(Stores { places: false, ..ALL });
         assert_eq!(found.sizes.addresses, 0);
-        assert!(!kinds.contains(&Kind::Addresses), "{kinds:?}");
+        assert!(!kinds.contains(&Kind::AddressesOfRanks), "{kinds:?}");
 
         let (found, kinds) = of(Stores { summaries: false, times: false, places: false });
         assert_eq!((found.sizes.summaries, found.sizes.timing, found.sizes.addresses), (0, 0, 0));

@@ -261,7 +261,7 @@ proptest! {
         prop_assert_eq!(trace.ranks.len(), ranks.len());
         let sizes = trace.sizes;
         prop_assert_eq!(sizes.total, bytes.len() as u64);
-        prop_assert_eq!(sizes.total, sizes.structure + sizes.timing + sizes.aggregates + sizes.other);
+        prop_assert_eq!(sizes.total, sizes.parts().iter().sum::<u64>());
         look_at(&trace);
     }
 

@@ -1,10 +1,13 @@
 //! The one table of keys: validation, suggestions and the documentation of `JOB.toml` read it.
 
+mod forms;
+mod hooks;
 pub(super) mod settings;
 mod table;
 
+pub use hooks::Hooks;
 pub(super) use settings::Settings;
-pub use table::{Agent, Hooks, KEYS, Output, Sampling, TABLES, Trace, Window};
+pub use table::{Agent, KEYS, Output, Sampling, TABLES, Trace, Window};
 pub(super) use table::{GroupTable, MetricTable, SiteTable};
 
 /// One key of `JOB.toml`.

@@ -1,6 +1,8 @@
 //! Every key of `JOB.toml`, in the order of its documentation: one row each, and nothing of a key stands elsewhere
 //! but its use.
 
+use super::forms::{DURATION, PATTERNS, REGIONS};
+use super::hooks::Hooks;
 use super::settings::{Settings, settings};
 use super::{Key, Shape, Table};
 use crate::config::form::{Flag, Maybe, OrAuto, Real, Text, Whole, ranks, words};
@@ -22,15 +24,6 @@ const fn inside(wanted: &'static str) -> Real {
     let fits = |value| 0.0 < value && value < 1.0;
     Real { shape: Shape::Fraction, fits, range: "inside (0, 1)", wanted }
 }
-
-const DURATION: Text<u64> =
-    Text { read: marker::time_floor, write: |floor_ns| Some(format!("\"{floor_ns}ns\"")) };
-
-const REGIONS: Text<RegionFilter> =
-    Text { read: RegionFilter::parse, write: |filter| Some(quoted(&filter.to_string())) };
-
-const PATTERNS: &str =
-    "names with commas between them, `*` in place of any characters; `!` before a name leaves it out";
 
 const NAME: &str = "where NAME is a letter or `_`, then letters, digits and `_.:-`";
 
@@ -189,6 +182,11 @@ settings! {
             ]),
             examples("\"region:TIMESTEP\"", "\"mpi:MPI_Alreduce\"");
         every: u32 = 1, COUNT, "Markers per window.", default("1"), examples("10", "0");
+        max: u32 = 20_000,
+            Whole { least: 2, most: u32::MAX as i64, range: "from 2 to 4294967295", wanted: "a number of windows from 2" },
+            "Windows of this length. The half as many behind them last twice as long, the next half four times, and so on, on \
+             every rank alike: a job of any length has few windows.",
+            default("20000"), examples("1000", "1");
     }
 }
 
@@ -390,6 +388,13 @@ settings! {
             "How many functions tell call sites apart: the one that calls MPI and its callers, innermost first. A \
              function counts once, where it is innermost, however often and by whatever way it calls itself.",
             default("1"), examples("8", "0");
+        addresses: bool = true,
+            words! {
+                "on" => true, "decoded calls have the addresses that the rank used";
+                "off" => false, "decoded calls name places: `stack-0x30`, `module:2+0x40`, `address:3`";
+            },
+            "Whether each rank's addresses of buffers are stored. Which buffers are the same is known without them.",
+            default("\"on\""), examples("\"off\"", "\"no\"");
         regions: RegionFilter = RegionFilter::default(), REGIONS,
             "Regions of the program whose entries and exits are recorded, by their names.",
             default("\"*\""), range(PATTERNS), examples("\"solve*,!tiny\"", "\"\"");
@@ -447,6 +452,16 @@ settings! {
             },
             "Whose per-rank vectors of window summaries are stored, for `strata`, `plan` and `simulate`.",
             default("\"all\""), examples("\"sample\"", "\"none\"");
+        summary_error: f64 = 0.001,
+            Real {
+                shape: Shape::Fraction,
+                fits: |value| (0.0..1.0).contains(&value),
+                range: "in [0, 1)",
+                wanted: "a relative error in [0, 1), such as 0.001 or \"0.1%\"",
+            },
+            "Relative error of each measured time and counter in these vectors, and of processor times of processes. Their \
+             sums over ranks stay exact, as do bytes and calls; with `verify` all does. 0 stores exact values.",
+            default("0.001"), examples("0.01", "1.5");
         verify: bool = false, Flag,
             "Record everything and mark what would have been kept, to check bounds against the truth.",
             default("false"), examples("true", "1");
@@ -470,37 +485,5 @@ settings! {
             "Share of a thread's processor time that recording calls without their times may take; a rank that takes more \
              only counts them, and the trace has how many and where. At least `agent.max_overhead`.",
             default("\"10%\""), range("above 0 and below 1"), examples("\"3%\"", "0");
-    }
-}
-
-settings! {
-    [hooks] "Regions that compilers and other tools tell of; all off unless asked for." => pub struct Hooks {
-        functions: bool = false, Flag,
-            "Whether functions of a program that was compiled with -finstrument-functions are regions.",
-            default("false"), examples("true", "\"yes\"");
-        kokkos: bool = false, Flag,
-            "Whether profile regions and kernels of Kokkos are regions.",
-            default("false"), examples("true", "\"yes\"");
-        nvtx: bool = false, Flag,
-            "Whether ranges that NVTX pushes and pops are regions.",
-            default("false"), examples("true", "\"yes\"");
-        itt: bool = false, Flag,
-            "Whether tasks of Intel's ITT are regions.",
-            default("false"), examples("true", "\"yes\"");
-        ompt: bool = false, Flag,
-            "Whether parallel regions of OpenMP are regions, by OpenMP's interface for tools.",
-            default("false"), examples("true", "\"yes\"");
-        perfstubs: bool = false, Flag,
-            "Whether timers of PerfStubs are regions, and its counters metrics.",
-            default("false"), examples("true", "\"yes\"");
-        caliper: bool = false, Flag,
-            "Whether Caliper's annotations are regions.",
-            default("false"), examples("true", "\"yes\"");
-        filter: RegionFilter = RegionFilter::default(), REGIONS,
-            "Functions that are recorded, by their names in the symbol table of their module.",
-            default("\"*\""), range(PATTERNS), examples("\"solve*,!tiny\"", "\"\"");
-        floor_ns ("floor"): u64 = 1000, DURATION,
-            "As `trace.region_floor`, for these functions.",
-            default("\"1us\""), range("a duration with its unit: ns, us, ms or s"), examples("\"5us\"", "\"5\"");
     }
 }
