@@ -29,6 +29,12 @@ impl WindowGrowth {
         }
     }
 
+    /// The first window behind `window` that lasts longer.
+    pub fn longer_from(self, window: u64) -> u64 {
+        let halves = u64::from(self.doublings(window)).saturating_mul(self.half());
+        self.most.saturating_add(halves)
+    }
+
     /// Units that `window` lasts; no more than 2^63.
     pub fn units(self, window: u64) -> u64 {
         1 << self.doublings(window).min(63)
@@ -85,6 +91,8 @@ mod tests {
                 assert_eq!(growth.begin(window), begin, "{most} {window}");
                 let units = growth.units(window);
                 assert_eq!(units, 1 << if window < most { 0 } else { (window - most) / (most / 2) + 1 });
+                let longer = (window + 1..).find(|&next| growth.units(next) > units);
+                assert_eq!(Some(growth.longer_from(window)), longer, "{most} {window}");
                 for unit in [begin, begin + units / 2, begin + units - 1] {
                     assert_eq!(growth.window_of(unit), window, "{most} {unit}");
                 }

@@ -60,6 +60,8 @@ impl Shared {
         let Some(Boundary::Period { nanos } | Boundary::Steps { nanos }) = self.boundary else { return None };
         // Subtract one: rounding in the tick conversion may overshoot by one window.
         let mut next = self.growth.window_of(self.nanos_at(now) / nanos.max(1)).saturating_sub(1);
+        // Windows of one entry are as long as each other.
+        next = next.min(self.growth.longer_from(open.window.0));
         let directed = self.directed();
         if directed > open.window.0 {
             next = next.min(directed);

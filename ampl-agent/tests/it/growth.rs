@@ -21,7 +21,7 @@ fn make(thread: &mut Thread, function: Function, start: u64, end: u64) {
 
 /// Windows of a rank that makes a call of so many nanoseconds every so many, until `end`.
 fn windows(config: &str, function: Function, [every, long]: [u64; 2], end: u64) -> WindowSummaries {
-    let job = Job::new(&format!("[window]\nmax = {MOST}\n{config}"), 1);
+    let job = Job::new(&format!("[window]\n{config}"), 1);
     let mut thread = job.thread(0);
     let mut now = 10;
     while now + long < end {
@@ -32,23 +32,30 @@ fn windows(config: &str, function: Function, [every, long]: [u64; 2], end: u64) 
     job.read().rank.windows
 }
 
-/// Windows of 100 ns, 200 ns …: on a rank that calls often, one that calls rarely, and one that is in one call for long.
+/// Windows of 100 ns, 200 ns …: on a rank that calls often, one that calls rarely, one that is in one call for long, and
+/// one that is away while hundreds of windows end.
 #[test]
 fn windows_grow_alike_on_every_rank() {
-    const UNITS: u64 = 3000;
-    let growth = WindowGrowth::new(MOST);
-    let ranks = [[30, 10], [1170, 900], [200_000, 150_000]];
-    for calls in ranks {
-        let found = windows("marker = \"period:100ns\"\n", ids::MPI_SEND, calls, 100 * UNITS);
-        assert_eq!(found.count(), growth.window_of(UNITS - 1) + 1, "{calls:?}");
+    let ranks = [
+        (MOST, 3000, [30, 10]),
+        (MOST, 3000, [1170, 900]),
+        (MOST, 3000, [200_000, 150_000]),
+        (1000, 100_000, [9_000_000, 10]),
+        (1000, 100_000, [9_000_000, 8_000_000]),
+    ];
+    for (most, units, calls) in ranks {
+        let growth = WindowGrowth::new(most);
+        let config = format!("max = {most}\nmarker = \"period:100ns\"\n");
+        let found = windows(&config, ids::MPI_SEND, calls, 100 * units);
+        assert_eq!(found.count(), growth.window_of(units - 1) + 1, "{calls:?}");
         for window in &found {
             let begin = |number| 100 * growth.begin(number) as i64;
             let number = window.window;
-            let end = begin(number + 1).min(100 * UNITS as i64);
+            let end = begin(number + 1).min(100 * units as i64);
             assert_eq!((window.start_ns, window.end_ns), (begin(number), end), "{calls:?} {number}");
         }
         let bytes: f64 = found.iter().map(|window| window.cells.get(3).expect("bytes").sum).sum();
-        let made = (10..).step_by(calls[0] as usize).take_while(|now| now + calls[1] < 100 * UNITS).count();
+        let made = (10..).step_by(calls[0] as usize).take_while(|now| now + calls[1] < 100 * units).count();
         assert_eq!(bytes, 8.0 * made as f64, "{calls:?}");
     }
 }
@@ -59,8 +66,8 @@ fn windows_of_markers_grow_likewise() {
     const MARKERS: u64 = 2000;
     let growth = WindowGrowth::new(MOST);
     for pace in [40, 900] {
-        let config = "marker = \"mpi:MPI_Barrier\"\nevery = 3\n";
-        let found = windows(config, ids::MPI_BARRIER, [pace, 20], 10 + pace * MARKERS);
+        let config = format!("max = {MOST}\nmarker = \"mpi:MPI_Barrier\"\nevery = 3\n");
+        let found = windows(&config, ids::MPI_BARRIER, [pace, 20], 10 + pace * MARKERS);
         assert_eq!(found.count(), growth.window_of(MARKERS / 3) + 1, "{pace}");
         for window in &found {
             let calls = window.cells.get(5).expect("calls").sum as u64;

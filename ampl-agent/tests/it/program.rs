@@ -272,7 +272,7 @@ fn a_pause_is_in_no_total_of_many_windows() {
 fn passes_windows(every: u64) {
     const MARKERS: u64 = 50_000;
     let config = format!(
-        "[window]\nmarker = \"mpi:MPI_Barrier\"\nevery = {every}\n[agent]\nmax_overhead = \"0.5%\"\nmax_structure_overhead = \"0.5%\"\n"
+        "[window]\nmarker = \"mpi:MPI_Barrier\"\nevery = {every}\nmax = 100000\n[agent]\nmax_overhead = \"0.5%\"\nmax_structure_overhead = \"0.5%\"\n"
     );
     let job = Job::new(&config, 1);
     let mut threads = [job.thread(0), job.thread(1)];

@@ -267,7 +267,7 @@ fn closed(job: &Job) -> (u64, u64, f64, f64) {
 #[test]
 fn a_long_absence_costs_no_more_than_a_short_one() {
     for inside in [true, false] {
-        let job = Job::new("[window]\nmarker = \"period:1us\"\n", 1);
+        let job = Job::new("[window]\nmarker = \"period:1us\"\nmax = 2000000\n", 1);
         let mut thread = job.thread(0);
         let windows = 1_000_000;
         if inside {
