@@ -104,6 +104,7 @@ fn every_setting_arrives() {
         window: Window {
             marker: Marker::Mpi { function: "MPI_Allreduce".into(), site: Site::parse("solve.c:12") },
             every: 3,
+            max: 20_000,
         },
         metrics: vec![
             Metric { guide: true, ..metric(Quantity::Wall, Event::Window) },
@@ -131,6 +132,7 @@ fn every_setting_arrives() {
             time_floor_ns: 5000,
             call_sites: false,
             call_path_depth: 64,
+            addresses: true,
             regions: filter("!tiny"),
             region_floor_ns: 7,
         },
@@ -141,6 +143,7 @@ fn every_setting_arrives() {
             arguments: Arguments::Off,
             journal: Journal::Path("/scratch/j".into()),
             rank_summaries: RankSummaries::Sample,
+            summary_error: 0.001,
             verify: true,
         },
         agent: Agent { client: Rank(0), max_overhead: Some(0.005), max_structure_overhead: 0.2 },

@@ -110,6 +110,7 @@ fn any_config() -> impl Strategy<Value = Config> {
             dir: format!("{dir}{{time}}"),
             journal,
             rank_summaries,
+            summary_error: if verify { 0.25 } else { 0.001 },
             verify,
         });
     let sites = prop::collection::vec(site_policy, 0..3);
@@ -129,6 +130,7 @@ fn any_config() -> impl Strategy<Value = Config> {
             time_floor_ns,
             call_sites,
             call_path_depth,
+            addresses: time_floor_ns % 2 == 0,
             regions: regions.0,
             region_floor_ns: regions.1,
         },
@@ -166,7 +168,7 @@ fn any_config() -> impl Strategy<Value = Config> {
             let whole = groups.iter().filter(is_asked).step_by(2).map(|group| group.name.clone()).collect();
             Config {
                 sampling,
-                window: Window { marker, every },
+                window: Window { marker, every, max: every.max(2) },
                 metrics,
                 groups,
                 strata,

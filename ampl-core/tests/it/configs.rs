@@ -49,7 +49,7 @@ fn the_default_recipe_shows_every_key_of_this_version() {
 fn figure_4_is_the_papers() {
     let text = include_str!("../../../configs/figure4.toml");
     let (config, _) = Config::parse(text).expect("the recipe parses");
-    assert_eq!(config.window, Window { marker: Marker::Region("TIMESTEP".into()), every: 1 });
+    assert_eq!(config.window, Window { marker: Marker::Region("TIMESTEP".into()), every: 1, max: 20_000 });
     assert_eq!(config.sampling.windows_per_update, 4);
     assert_eq!(config.sampling.update_mechanism, Mechanism::Subset);
     let plan = Plan::new(config, 256).expect("256 ranks have every member");
