@@ -18,11 +18,13 @@ pub enum Extent {
     Little,
 }
 
-/// Part of the run that a number rests on; only the share is serialised.
+/// Part of the run that a number rests on; only the share of the whole run is serialised.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Coverage {
-    /// Share of the ranks' time, in [0, 1].
+    /// Share of the ranks' time without the program's pauses, in [0, 1].
     pub share: f64,
+    /// Share of the ranks' time that is in none of the program's pauses, in [0, 1].
+    pub observed: f64,
     /// Windows that were measured by all ranks that had them.
     pub windows: u64,
     /// Windows of the run.
@@ -45,7 +47,12 @@ impl Coverage {
         }
     }
 
-    /// Extent to which the number stands for the run.
+    /// Share of the ranks' time, the program's pauses included, in [0, 1].
+    pub fn of_run(&self) -> f64 {
+        self.share * self.observed
+    }
+
+    /// Extent to which the number stands for what the program lets ampl observe.
     pub fn extent(&self) -> Extent {
         Self::extent_of(self.share)
     }
@@ -53,7 +60,7 @@ impl Coverage {
 
 impl Serialize for Coverage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.share)
+        serializer.serialize_f64(self.of_run())
     }
 }
 

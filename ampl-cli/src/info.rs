@@ -168,7 +168,7 @@ impl<'a> Info<'a> {
             partner_windows: trace.partner_windows(),
             would_keep_windows: would_keep(trace, plan.as_ref()),
             windows_without_summary: plan.map(|plan| windows_lacking(trace, &plan)),
-            coverage: run_times(trace).coverage.share,
+            coverage: run_times(trace).coverage.of_run(),
             phases: phases::of(trace),
             trace_bytes: trace.sizes,
             metadata: &trace.run.metadata,

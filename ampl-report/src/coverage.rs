@@ -40,7 +40,15 @@ mod tests {
 
     #[test]
     fn words_go_by_the_share() {
-        let of = Coverage { share: 0.372, windows: 19, of_windows: 51, ranks: 4, of_ranks: 4, unseen: false };
+        let of = Coverage {
+            share: 0.372,
+            observed: 1.0,
+            windows: 19,
+            of_windows: 51,
+            ranks: 4,
+            of_ranks: 4,
+            unseen: false,
+        };
         assert_eq!(unknown(&of), "not known (19 of 51 windows)");
         assert_eq!(words(&of), "19 of 51 windows, 37.2 % of the run's time");
         let absent = Coverage { ranks: 7, of_ranks: 8, ..of };

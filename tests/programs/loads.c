@@ -30,6 +30,11 @@ int main(int argc, char **argv) {
     if (argc != 4) return 9;
     char *lacking = argv[1], *half = argv[2], *good = argv[3];
     say("at the start", NULL);
+    // Libraries of others, by their names: both are the C library's own.
+    say("another library", dlopen("libresolv.so.2", RTLD_NOW));
+    asks_for("MPI_Init");
+    say("another library, lazily", dlopen("libanl.so.1", RTLD_LAZY));
+    asks_for("PMPI_Init");
     int flags[] = {RTLD_NOW, RTLD_LAZY, RTLD_NOW | RTLD_GLOBAL, RTLD_LAZY | RTLD_NOLOAD, RTLD_NOW | RTLD_NODELETE};
     for (int at = 0; at < 5; at++) {
         say("lacking", dlopen(lacking, flags[at]));

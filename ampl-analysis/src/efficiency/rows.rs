@@ -213,7 +213,7 @@ fn run_row(
 ) -> Row {
     let known = Shares::of(&run.times).filter(|_| run.extent() != Extent::Little);
     let mut row = Row::new(None, &run.times, known, run.basis, trace, hosts);
-    row.coverage = run.coverage.share;
+    row.coverage = run.coverage.of_run();
     row.bounds = run.bounds;
     row.measured = Some(run.coverage);
     if let Some(slowest) = &mut row.slowest {

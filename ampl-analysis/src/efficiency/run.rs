@@ -114,6 +114,7 @@ fn of_ranks(
     let longest = ranks.iter().map(|rank| rank.run_ns).fold(0.0, f64::max);
     let all: f64 = ranks.iter().map(|rank| rank.run_ns).sum::<f64>() + absent as f64 * longest;
     let used: f64 = ranks.iter().map(|rank| rank.used_ns(&lacking)).sum();
+    let paused: f64 = ranks.iter().map(|rank| rank.paused_ns).sum();
     // Without sight of some functions, only time in the others is known.
     let unseen = uncovered::take_time(&uncovered::functions(trace));
     let used = if unseen { times.iter().map(|times| times.mpi).sum() } else { used };
@@ -122,6 +123,7 @@ fn of_ranks(
     let coverage = Coverage {
         // Old or made-up runs may lack all lengths.
         share: if all > 0.0 { (used / all).min(1.0) } else { 1.0 },
+        observed: if paused > 0.0 { all / (all + paused) } else { 1.0 },
         windows: windows - lacking.below(end),
         of_windows: windows,
         ranks: ranks.len() as u64,
@@ -181,6 +183,8 @@ struct RankTime {
     threads: f64,
     /// Run time without the program's pauses, nanoseconds.
     run_ns: f64,
+    /// Time of the program's pauses, nanoseconds.
+    paused_ns: f64,
     /// Time that ampl took of it, nanoseconds.
     own_ns: f64,
     /// Time in a call that has not returned, behind the last window, nanoseconds.
@@ -244,7 +248,7 @@ impl RankTime {
         let inside_ns = (inside / columns.threads).clamp(0.0, (run_ns - lengths).max(0.0));
         let rank = rank.process.rank;
         let run_ns = run_ns - paused_ns;
-        Self { rank, threads: columns.threads, run_ns, own_ns, inside_ns, windows }
+        Self { rank, threads: columns.threads, run_ns, paused_ns, own_ns, inside_ns, windows }
     }
 
     /// Its times in the windows that all ranks measured.
@@ -335,7 +339,7 @@ fn from_totals(trace: &Trace, columns: Columns) -> (Vec<RankTime>, Lacking) {
         }
         // Totals are of everything that was measured: no window of them can be left out.
         let windows = vec![(u64::MAX, times, wall)];
-        RankTime { rank: number, threads, run_ns, own_ns, inside_ns: 0.0, windows }
+        RankTime { rank: number, threads, run_ns, paused_ns: 0.0, own_ns, inside_ns: 0.0, windows }
     };
     let ranks = trace.ranks.iter().map(of).collect();
     (ranks, lacking)

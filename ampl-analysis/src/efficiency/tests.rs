@@ -82,7 +82,9 @@ fn what_was_paused_is_in_no_number() {
         window.cells = window.cells.iter().map(|_| Cell::default()).collect();
     }
     let found = rows(&trace);
-    assert_eq!((found[0].basis, found[0].reported, found[0].coverage), (Basis::Measured, 2, 1.0));
+    assert_eq!((found[0].basis, found[0].reported), (Basis::Measured, 2));
+    // Of three windows two were observed.
+    assert!((found[0].coverage - 2.0 / 3.0).abs() < 1e-12, "{:?}", found[0]);
     near(found[0].parallel, (140.0 + 80.0) / 2.0 / 200.0);
     assert!(found.iter().all(|row| row.window != Some(1)));
 }

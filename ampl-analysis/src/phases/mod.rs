@@ -79,7 +79,7 @@ pub struct Phase {
 }
 
 fn share_of<S: Serializer>(coverage: &Coverage, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(coverage.share)
+    serializer.serialize_f64(coverage.of_run())
 }
 
 /// Phases of `trace` in their order; empty where it has one phase, or they are not known.

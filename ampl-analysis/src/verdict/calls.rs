@@ -10,6 +10,7 @@ use ampl_trace::totals::{Known, SEVERAL};
 use super::cost::{Costs, Purpose};
 use super::finding::{Basis, Detail, Evidence, Finding, Kind, Next, Place};
 use super::steps::{self, Steps};
+use super::waited::waited;
 use super::{Facts, LEAST, NOTABLE, senders};
 use crate::calls::{Late, Number, Parts, Places, recorded, recorded_calls, time_ns};
 
@@ -154,8 +155,10 @@ pub fn most_waited(facts: &Facts<'_>) -> Option<(Place, f64)> {
 /// Findings about calls. Time that imbalance explains is not theirs: they divide the rest, named causes first.
 pub fn of(facts: &Facts<'_>) -> Vec<Finding> {
     let Some(lost) = facts.of_run().and_then(|row| row.lost) else { return Vec::new() };
-    let mut left = (lost.mpi_ns / lost.run_ns).clamp(0.0, 1.0);
+    let of_run = |ns: f64| (ns / lost.run_ns).clamp(0.0, 1.0);
+    let mut left = of_run(lost.mpi_ns);
     let mut spent = Spent::of(facts);
+    let waited = waited(facts, &spent.costs, spent.all_ns, of_run(lost.imbalance_ns));
     let mut found = Vec::new();
     let longest = facts.run.times.iter().map(|times| times.of_program()).fold(1.0, f64::max);
     for purpose in Purpose::ALL {
@@ -170,8 +173,10 @@ pub fn of(facts: &Facts<'_>) -> Vec<Finding> {
             _ => mean,
         };
         // Others compute more than ranks that poll all the time: the polls are what imbalance there is.
-        let cost =
-            if purpose == Purpose::Polls && few_poll(&spent).is_some() { share } else { share.min(left) };
+        let cost = match purpose == Purpose::Polls && few_poll(&spent).is_some() {
+            true => share,
+            false => (share - waited.get(&purpose).copied().unwrap_or(0.0)).clamp(0.0, left),
+        };
         let Some(finding) = of_purpose(&mut spent, purpose, mean, worst) else { continue };
         let least = match finding.kind() {
             Kind::Files | Kind::Polling | Kind::SmallMessages | Kind::LateRank => LEAST,

@@ -12,6 +12,7 @@ mod senders;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod waited;
 
 use std::collections::BTreeSet;
 
@@ -113,7 +114,7 @@ pub fn of(trace: &Trace) -> Vec<Finding> {
     if costly.is_empty() {
         costly.push(nothing(&facts, shares));
     }
-    costly.iter_mut().for_each(|finding| finding.coverage = facts.run.coverage.share);
+    costly.iter_mut().for_each(|finding| finding.coverage = facts.run.coverage.of_run());
     costly.sort_by(|a, b| b.cost_share.unwrap_or(0.0).total_cmp(&a.cost_share.unwrap_or(0.0)));
     before_waits(&mut costly);
     before_calls(&mut costly);

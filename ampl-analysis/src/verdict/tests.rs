@@ -318,6 +318,22 @@ fn imbalance_takes_its_time_from_the_calls_that_wait() {
     assert_eq!(found[0].place.as_ref().unwrap().function, "MPI_Allreduce");
 }
 
+/// Ranks wait in one call for a rank that computes more, and spend time in another that takes it from all.
+#[test]
+fn calls_that_wait_are_told_from_those_that_take_time() {
+    let mut trace = job(8, 20, |_, rank| if rank == 2 { 0.6 } else { 0.1 });
+    let fence = Made { function: "MPI_Win_fence", calls: 200, shortest: 1e3, bytes: 0 };
+    let all = Made { function: "MPI_Alltoall", calls: 200, shortest: 2e5, bytes: 40 << 20 };
+    calls(&mut trace, fence, |rank| if rank == 2 { 1e-3 } else { 0.5 } * 20.0 * WALL);
+    calls(&mut trace, all, |_| 0.4 * 20.0 * WALL);
+    let found = of(&trace);
+    let kinds: Vec<Kind> = found.iter().map(Finding::kind).collect();
+    assert_eq!(kinds, [Kind::SlowRank, Kind::Collectives], "{found:?}");
+    assert_eq!(found[0].place.as_ref().unwrap().function, "MPI_Win_fence");
+    near(found[0].cost_share, 0.5 * 7.0 / 8.0);
+    near(found[1].cost_share, 0.4);
+}
+
 /// The time is waited elsewhere, in a call that is not known.
 #[test]
 fn a_call_that_takes_little_is_not_where_the_others_wait() {

@@ -45,7 +45,11 @@ impl Function {
             Traffic::ReduceScatter | Traffic::ReduceScatterBlock => true,
             // Prefix reductions depend on lower ranks only.
             Traffic::Allreduce => spec.name.starts_with("MPI_Allreduce"),
-            _ => spec.name == "MPI_Barrier",
+            // A new communicator's context is agreed upon by all.
+            _ => {
+                ["MPI_Barrier", "MPI_Comm_create"].contains(&spec.name)
+                    || ["MPI_Comm_dup", "MPI_Comm_split"].iter().any(|begin| spec.name.starts_with(begin))
+            }
         };
         all_to_all && spec.class == Class::Ordinary
     }
@@ -351,12 +355,23 @@ mod tests {
             "MPI_Alltoallv",
             "MPI_Alltoallw",
             "MPI_Barrier",
+            "MPI_Comm_create",
+            "MPI_Comm_dup",
+            "MPI_Comm_dup_with_info",
+            "MPI_Comm_split",
+            "MPI_Comm_split_type",
             "MPI_Reduce_scatter",
             "MPI_Reduce_scatter_block",
         ];
         assert_eq!(all, expected);
-        for other in ["MPI_Ibarrier", "MPI_Allreduce_init", "MPI_Scan", "MPI_Bcast", "MPI_Neighbor_alltoall"]
-        {
+        for other in [
+            "MPI_Ibarrier",
+            "MPI_Allreduce_init",
+            "MPI_Scan",
+            "MPI_Bcast",
+            "MPI_Comm_idup",
+            "MPI_Neighbor_alltoall",
+        ] {
             assert!(!Function::by_name(other).unwrap().synchronises(), "{other}");
         }
         assert!(Function::by_name("MPI_Allreduce_c").unwrap().synchronises());

@@ -78,8 +78,8 @@ fn before_dlopen(path: Option<&CStr>, flags: i32) {
     state.held.clear();
     state.update_exports();
     let Some(path) = path.map(|path| path.to_string_lossy().into_owned()) else { return };
-    // Such a call loads nothing, and preparing for it must not either.
-    let loads = flags & libc::RTLD_NOLOAD == 0;
+    // Such a call loads nothing, and preparing for it must not either. An empty name is the program.
+    let loads = flags & libc::RTLD_NOLOAD == 0 && !path.is_empty();
     if !loads || !state.modules.is_empty() || is_library_of_mpi(&path) {
         return;
     }
@@ -98,10 +98,10 @@ fn before_dlopen(path: Option<&CStr>, flags: i32) {
             return;
         }
     }
-    // What its libraries need in turn may be MPI: then all of ours must be there when they are bound.
+    // What its libraries need in turn may be MPI: then all of ours must be there when they are bound. Nowhere else: a
+    // program may ask for MPI's functions to learn that there are none.
     let loaded = loaded_modules();
-    let known = |name: &String| loaded.iter().any(|path| path.rsplit('/').next() == Some(name));
-    if needed.is_none_or(|needs| !needs.names.iter().all(known)) {
+    if needed::brings_mpi(Path::new(&path), &loaded) {
         if flags & libc::RTLD_NOW == 0 {
             state.binding = Some(loaded);
         }

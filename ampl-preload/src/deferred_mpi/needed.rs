@@ -1,8 +1,11 @@
 //! Libraries that an ELF file needs, read before the loader does.
 
-use std::fs::File;
+use std::collections::HashSet;
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+use crate::libraries::is_library_of_mpi;
 
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
@@ -12,6 +15,12 @@ const DT_RPATH: u64 = 15;
 const DT_RUNPATH: u64 = 29;
 /// More program headers or dynamic entries than this are no library's.
 const MOST: u64 = 4096;
+/// Libraries that one library needs, in turn too: of more it is not known what they bring.
+const MOST_FILES: usize = 1024;
+/// The loader's list of libraries.
+const CACHE: &str = "/etc/ld.so.cache";
+/// Directories in which it looks at last.
+const DEFAULT: [&str; 4] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 
 /// A module's own search path, and whether `LD_LIBRARY_PATH` comes before it (`DT_RUNPATH`).
 type SearchPath = Option<(String, bool)>;
@@ -34,6 +43,49 @@ pub fn by_file(path: &Path) -> Option<Needs> {
     let directory = path.canonicalize().ok()?.parent()?.to_owned();
     let (names, paths) = Image(File::open(path).ok()?).needed()?;
     Some(Needs { names, paths, directory })
+}
+
+/// True where the loader, asked for `path`, loads a library of MPI: because the file needs one, or libraries that it needs
+/// do. Those that are `loaded` have theirs already. What cannot be found or read is not loaded either.
+pub fn brings_mpi(path: &Path, loaded: &[String]) -> bool {
+    let is_loaded = |name: &str| loaded.iter().any(|path| path.rsplit('/').next() == Some(name));
+    let mut seen = HashSet::new();
+    let mut files: Vec<PathBuf> = located(path).into_iter().collect();
+    while let Some(file) = files.pop() {
+        let Some(needs) = by_file(&file) else { continue };
+        for name in &needs.names {
+            if is_library_of_mpi(name) || seen.len() == MOST_FILES {
+                return true;
+            }
+            if !is_loaded(name) && seen.insert(name.clone()) {
+                files.extend(needs.find(name).and_then(|found| located(&found)));
+            }
+        }
+    }
+    false
+}
+
+/// The file that the loader finds for `path`: itself, or where its name is searched.
+fn located(path: &Path) -> Option<PathBuf> {
+    let name = path.to_str()?;
+    if name.contains('/') {
+        return Some(path.to_owned());
+    }
+    let preferred = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
+    let preferred: Vec<&str> = preferred.split([':', ';']).filter(|part| !part.is_empty()).collect();
+    let within = |directories: &[&str]| {
+        directories.iter().map(|directory| Path::new(directory).join(name)).find(|path| path.is_file())
+    };
+    within(&preferred).or_else(|| in_cache(&fs::read(CACHE).ok()?, name)).or_else(|| within(&DEFAULT))
+}
+
+/// The path of the library `name` in the loader's `cache`, whose texts end in 0.
+fn in_cache(cache: &[u8], name: &str) -> Option<PathBuf> {
+    let end = format!("/{name}\0");
+    let at = cache.windows(end.len()).position(|part| part == end.as_bytes())?;
+    let start = cache[..at].iter().rposition(|&byte| byte == 0)? + 1;
+    let path = PathBuf::from(std::str::from_utf8(&cache[start..at + end.len() - 1]).ok()?);
+    path.is_absolute().then_some(path)
 }
 
 impl Needs {
@@ -130,6 +182,7 @@ impl Image {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resolve::loaded_modules;
 
     #[test]
     fn a_program_needs_its_c_library() {
@@ -154,6 +207,18 @@ mod tests {
         assert_eq!(needs(Some("/none:$ORIGIN/lib")).find(name), Some(here.join("lib").join(name)));
         assert_eq!(needs(Some("${ORIGIN}")).find(name), Some(name.into()));
         assert_eq!(needs(Some("/none/$LIB")).find(name), None);
+    }
+
+    #[test]
+    fn libraries_are_found_as_the_loader_finds_them() {
+        let cache = b"glibc-ld.so.cache1.1\0libz.so.1\0/lib/x/libz.so.1\0libmpi.so.40\0/opt/a/libmpi.so.40\0";
+        assert_eq!(in_cache(cache, "libmpi.so.40"), Some("/opt/a/libmpi.so.40".into()));
+        assert_eq!(in_cache(cache, "libz.so"), None);
+        assert_eq!(in_cache(&[], "libz.so.1"), None);
+        // What it needs is loaded, found, or not there; none of it is MPI.
+        let own = std::env::current_exe().expect("the test itself");
+        assert!(!brings_mpi(&own, &loaded_modules()) && !brings_mpi(&own, &[]));
+        assert!(!brings_mpi(Path::new("libresolv.so.2"), &[]) && !brings_mpi(Path::new("libnone.so.1"), &[]));
     }
 
     #[test]

@@ -170,7 +170,8 @@ pub fn library(description: &str) -> String {
 fn moved(out: &mut Page, trace: &Trace) {
     let Some(Moved { read, written, put, got }) = Moved::of(trace) else { return };
     if read + written > 0 {
-        let text = format!("{} read, {} written by MPI-IO", bytes(read as f64), bytes(written as f64));
+        let text =
+            format!("{} asked for by reads, {} written by MPI-IO", bytes(read as f64), bytes(written as f64));
         field(out, "files", &text);
     }
     if put + got > 0 {
