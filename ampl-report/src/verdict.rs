@@ -182,9 +182,14 @@ fn waited(place: Option<&Place>) -> String {
     place.map_or(String::new(), |place| format!(", most of it waited in {}", at(place)))
 }
 
-/// `MPI_Send @ app.c:12`.
+/// `MPI_Send @ app.c:12`, or `MPI_Send @ exchange (libapp.so+0x12)`.
 pub fn at(place: &Place) -> String {
-    place.site.as_ref().map_or(place.function.to_owned(), |site| format!("{} @ {site}", place.function))
+    let Place { function, site, within } = place;
+    match (site, within) {
+        (Some(site), Some(within)) => format!("{function} @ {within} ({site})"),
+        (Some(site), None) => format!("{function} @ {site}"),
+        (None, _) => (*function).to_owned(),
+    }
 }
 
 fn nothing(finding: &Finding) -> String {
@@ -255,7 +260,7 @@ mod tests {
     }
 
     fn place() -> Option<Place> {
-        Some(Place { function: "MPI_Allreduce", site: Some("app.c:12".into()) })
+        Some(Place { function: "MPI_Allreduce", site: Some("app.c:12".into()), within: None })
     }
 
     #[test]
@@ -316,6 +321,19 @@ mod tests {
             let said = sentence(&found);
             assert!(said.starts_with(expected), "{said}");
         }
+    }
+
+    #[test]
+    fn a_place_without_a_line_has_its_function() {
+        let place = |site: Option<&str>, within: Option<&str>| {
+            let [site, within] = [site, within].map(|name| name.map(str::to_owned));
+            at(&Place { function: "MPI_Send", site, within })
+        };
+        assert_eq!(place(Some("lib.so+0x12"), Some("exchange")), "MPI_Send @ exchange (lib.so+0x12)");
+        assert_eq!(
+            (place(Some("a.c:3"), None), place(None, None)),
+            ("MPI_Send @ a.c:3".into(), "MPI_Send".into())
+        );
     }
 
     #[test]

@@ -80,8 +80,13 @@ impl<'f, 't> Spent<'f, 't> {
         let function = FUNCTIONS.get(usize::from(place.function))?.name;
         let (module, offset) = *place.addresses.first()?;
         let known = (module, offset) != crate::calls::NOWHERE;
-        let site = known.then(|| self.places.symbols.name(module, offset));
-        Some(Place { function, site })
+        let symbols = &mut self.places.symbols;
+        let site = known.then(|| symbols.name(module, offset));
+        let within = match known && place.line.is_none() {
+            true => symbols.function(module, offset).map(|function| function.name),
+            false => None,
+        };
+        Some(Place { function, site, within })
     }
 
     /// Sum over a purpose's places of a number of each.

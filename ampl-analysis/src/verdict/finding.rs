@@ -148,6 +148,8 @@ pub struct Place {
     pub function: &'static str,
     /// `file:line` or `module+0xoffset`; none where sites were not told apart.
     pub site: Option<String>,
+    /// The function around it, where the line is not known.
+    pub within: Option<String>,
 }
 
 /// Reason why ranks are not compared.

@@ -143,7 +143,8 @@ mod tests {
                 detail,
             };
             let ranks = Some(RankSet::range(2, 2));
-            let place = Some(Place { function: "MPI_Allreduce", site: Some("app.c:12".into()) });
+            let place =
+                Some(Place { function: "MPI_Allreduce", site: Some("app.c:12".into()), within: None });
             let found = Finding::new(evidence, Basis::Totals, Next::Calls);
             sentence(&Finding { place, ranks, cost_share: Some(0.25), ..found })
         };
