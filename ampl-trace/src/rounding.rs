@@ -48,7 +48,7 @@ pub fn round_windows(plan: &Plan, rank: &mut RankTrace) -> Census {
 /// `value` as a whole number that is not negative, from which it comes back.
 fn whole(value: f64) -> Option<u64> {
     const MOST: f64 = (1u64 << f64::MANTISSA_DIGITS) as f64;
-    (value >= 0.0 && value <= MOST && value.fract() == 0.0).then_some(value as u64)
+    ((0.0..=MOST).contains(&value) && value.fract() == 0.0).then_some(value as u64)
 }
 
 #[cfg(test)]

@@ -30,8 +30,12 @@ fn run(job: &Synthetic, seed: u64, noise: u64) -> Trace {
     trace
 }
 
-/// Strata of the run, and the ranks and rank-windows that bounds would keep.
-fn decided(trace: &Trace, job: &Synthetic) -> (Vec<(String, Option<u32>)>, Vec<(Option<f64>, Option<f64>)>) {
+/// Ranks and medoid of each stratum.
+type Strata = Vec<(String, Option<u32>)>;
+/// Ranks and rank-windows that each bound would keep.
+type Kept = Vec<(Option<f64>, Option<f64>)>;
+
+fn decided(trace: &Trace, job: &Synthetic) -> (Strata, Kept) {
     let plan = job.plan();
     let of_strata = Job::new(plan.clone());
     let mut recorded = Recorded::new(trace, &of_strata);
