@@ -331,7 +331,7 @@ fn calls_that_wait_are_told_from_those_that_take_time() {
     assert_eq!(kinds, [Kind::SlowRank, Kind::Collectives], "{found:?}");
     assert_eq!(found[0].place.as_ref().unwrap().function, "MPI_Win_fence");
     near(found[0].cost_share, 0.5 * 7.0 / 8.0);
-    near(found[1].cost_share, 0.4);
+    assert!((found[1].cost_share.unwrap() - 0.4).abs() < 0.01, "{found:?}");
 }
 
 /// The time is waited elsewhere, in a call that is not known.

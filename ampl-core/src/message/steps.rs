@@ -202,6 +202,10 @@ mod tests {
             let naive = |call: StepCall| ranks.iter().all(|own| own.calls.iter().any(|of| of.0 == call));
             for named in &all.named {
                 prop_assert_eq!(naive(named.call), named.reports == ranks.len() as u64);
+                // Others may have been left out and named again.
+                if !naive(named.call) {
+                    continue;
+                }
                 let visits = ranks.iter().flat_map(|own| &own.calls).filter(|of| of.0 == named.call).map(|of| of.1);
                 prop_assert_eq!(visits.max(), Some(named.visits));
             }
