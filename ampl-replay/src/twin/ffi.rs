@@ -230,7 +230,10 @@ pub fn extents(datatype: usize) -> Option<(i64, i64, i64)> {
             ffi::PMPI_Type_get_true_extent(handle(datatype), &raw mut true_lower, &raw mut true_extent),
         ]
     };
-    (codes == [0, 0]).then_some((extent as i64, true_lower as i64, true_extent as i64))
+    // MPI_Aint is i64 with one MPI, isize with another.
+    #[allow(clippy::unnecessary_cast)]
+    let told = (extent as i64, true_lower as i64, true_extent as i64);
+    (codes == [0, 0]).then_some(told)
 }
 
 /// MPI's own text for an error code.
