@@ -13,6 +13,7 @@ pub fn write<W: Write>(trace: &Trace, out: W) -> io::Result<W> {
     let mut writer = Writer::new(out)?;
     writer.structure(&trace.structure)?;
     writer.totals(&trace.totals)?;
+    writer.census(&trace.census)?;
     for rank in &trace.ranks {
         writer.rank(&rank_parts(rank))?;
     }

@@ -13,7 +13,7 @@ use crate::job::{Job, Request, new_directory};
 /// Refuses `AMPL_DIR` where the site locks the name of run directories.
 ///
 /// # Errors
-/// That refusal.
+/// A [`Failure`] that names the site's file.
 pub fn refuse_named(job: &Job) -> Result<(), Failure> {
     match job.site().filter(|site| site.locks("output.dir") && environment::dir().is_some()) {
         Some(site) => {

@@ -22,10 +22,12 @@ impl Shared {
             return;
         }
         open.markers_met += granted - self.credits.reclaim();
-        while let Some(markers) = self.markers(open.window.0).filter(|&markers| markers <= open.markers_met) {
-            open.window = open.window.next();
-            open.unreported += 1;
-            open.markers_met -= markers;
+        if let Some(markers) = self.boundary.as_ref().and_then(Boundary::markers).map(u64::from) {
+            let begin = self.growth.begin(open.window.0);
+            let window = self.growth.window_of(begin.saturating_add(open.markers_met / markers));
+            open.unreported += window - open.window.0;
+            open.markers_met -= (self.growth.begin(window) - begin).saturating_mul(markers);
+            open.window.0 = window;
         }
         self.publish(open);
     }

@@ -40,6 +40,9 @@ pub fn anonymise(trace: &mut Trace, mut progress: impl FnMut()) {
         let process = &mut rank.process;
         process.host = names.of(Kind::Host, &process.host);
         process.program = names.of(Kind::Program, &process.program);
+        if let Some(steps) = &mut process.followed {
+            steps.module = names.module(&steps.module);
+        }
         for region in &mut process.regions_left_out {
             region.region = names.of(Kind::Region, &region.region);
         }

@@ -13,6 +13,7 @@ use ampl_trace::model::LeftOutRegion;
 use ampl_trace::record::put_text;
 use ampl_trace::site::{Aggregate, Site};
 use ampl_trace::structure::Signature;
+use ampl_trace::timestep::FollowedSteps;
 use ampl_trace::totals::Totals;
 use ampl_trace::{RankTrace, Trace};
 
@@ -56,6 +57,8 @@ fn named() -> Trace {
     let host = |rank: u32| secret(&format!("node{}", rank / 2));
     for mut process in processes(&trace.structure, host) {
         process.program = secret("other");
+        let module = secret("/scratch/ann/app");
+        process.followed = Some(FollowedSteps { module, ..FollowedSteps::default() });
         process.regions_left_out = vec![LeftOutRegion { region: secret("solve"), visits: 3 }];
         trace.ranks.push(RankTrace { process, ..RankTrace::default() });
     }
@@ -129,6 +132,21 @@ fn no_name_is_left() {
             assert!(!text.contains(original), "{original}: {text}");
         }
     }
+}
+
+/// Sums of all ranks stay exact where the ranks' own summaries are rounded.
+#[test]
+fn a_copy_has_what_rounded_summaries_lack() {
+    let job = ampl_testkit::synthetic::Synthetic::default();
+    let mut trace = job.trace();
+    for rank in &mut trace.ranks {
+        for window in rank.windows.entries_mut() {
+            window.cells = (0..6).map(|_| ampl_trace::cells::Cell::one(123_456_789.0)).collect();
+        }
+        trace.census.join(ampl_trace::rounding::round_windows(&job.plan(), rank));
+    }
+    assert!(!trace.census.is_empty());
+    assert_eq!(read(&stored(&trace)).unwrap().census, trace.census);
 }
 
 #[test]

@@ -23,10 +23,10 @@ pub fn wait(files: &[PathBuf], most: Duration) -> Option<Holder> {
     }
 }
 
-/// An error where a process of `files` still runs.
+/// Refuses a run where a process of `files` still runs.
 ///
 /// # Errors
-/// That error.
+/// A [`Failure`] that names the process.
 pub fn refuse(files: &[PathBuf], run: &Path) -> Result<(), Failure> {
     let Some(Holder { rank, pid, .. }) = first(files) else { return Ok(()) };
     let what = format!("the job still runs: rank {rank} is process {pid}");
