@@ -169,6 +169,7 @@ impl Finalizer {
                 // A part that cannot be read is missing in the trace, which notes that.
                 if let Ok(other) = JobStructure::decode(&self.receive_all(from)?) {
                     structure.join(other);
+                    structure.unify();
                 }
                 if let Some(others) = Totals::decode(&self.receive_all(from)?) {
                     totals.join(others);

@@ -2,21 +2,23 @@
 
 use std::collections::HashMap;
 
-use ampl_core::mpi::{Direction, FUNCTION_COUNT, Function, Kind, Length};
+use ampl_core::mpi::{Direction, FUNCTION_COUNT, Function};
 use ampl_core::value::{ObjectKind, Value};
 
-use crate::args::{Named, Names, decode, is_predefined};
+use crate::args::{Named, Names, decode};
 use crate::communicators::{Communicators, Follower, Name};
 use crate::error::ReadError;
 use crate::gaps::{Cursor, Gap, ThreadGaps};
 use crate::grammar::Runs;
 use crate::model::RankTrace;
 use crate::places::Places;
-use crate::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP, REGION_UNSEEN};
+use crate::record::{CALL_ERROR, CALL_MISS, CALL_UNFINISHED, GAP, REGION_UNSEEN};
 use crate::regions::{Edge, Moment, Region, RegionEvent};
 use crate::request;
+pub use crate::structure::origins;
 use crate::structure::{RankStructure, Signature, ThreadStructure};
-use crate::timing::{Decoder, Terminal, Time, Window};
+use crate::timed::Numbers;
+use crate::timing::{Decoder, Time, Window};
 
 /// One call, or failed polls in a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,6 +113,8 @@ struct Position<'a> {
     origins: Vec<Option<u32>>,
     /// Edges of regions by terminal.
     edges: Vec<Option<(Edge, Region)>>,
+    /// Names of terminals in the times.
+    numbers: Numbers,
 }
 
 impl Position<'_> {
@@ -184,32 +188,6 @@ impl Names for RankNames<'_> {
             None => Value::Name(format!("comm:{}.w{word}", follower.rank())),
         }
     }
-}
-
-/// True where a call with that signature makes a request, by its slot in the last word.
-fn makes_request(signature: &Signature) -> bool {
-    let none = CALL_ERROR | CALL_MISS | CALL_NO_ARGS | CALL_UNFINISHED;
-    let spec = Function(signature.function).spec();
-    let last = spec.params.last();
-    signature.flags & none == 0
-        && last.is_some_and(|last| {
-            last.kind == Kind::Request && last.direction == Direction::Out && last.length == Length::One
-        })
-        && signature.words.last().is_some_and(|&word| !is_predefined(word))
-}
-
-/// For each signature that makes a request, the first that differs in its slot at most.
-pub fn origins(signatures: &[Signature]) -> Vec<Option<u32>> {
-    let mut first = HashMap::new();
-    let origin = |(terminal, signature): (u32, &Signature)| {
-        if signature.function as usize >= FUNCTION_COUNT || !makes_request(signature) {
-            return None;
-        }
-        let (_, words) = signature.words.split_last()?;
-        let key = (signature.function, signature.flags, signature.site, words.to_vec());
-        Some(*first.entry(key).or_insert(terminal))
-    };
-    (0..).zip(signatures).map(origin).collect()
 }
 
 impl<'a> Calls<'a> {
@@ -294,8 +272,13 @@ impl<'a> Events<'a> {
                 let (runs, origins) = (thread.grammar.runs(), origins(&thread.signatures));
                 let edges = thread.signatures.iter().map(Signature::region).collect();
                 let gaps = self.rank.gaps.thread(thread.thread).map(Cursor::new);
+                let numbers = match self.times {
+                    Some(_) => Numbers::of(&thread.signatures),
+                    None => Numbers::default(),
+                };
+                let (run, at, regions) = Default::default();
                 self.thread =
-                    Some(Position { thread, runs, run: (0, 0), gaps, at: 0, regions: 0, origins, edges });
+                    Some(Position { thread, runs, run, gaps, at, regions, origins, edges, numbers });
                 continue;
             };
             if position.run.1 > 0 {
@@ -341,7 +324,7 @@ impl<'a> Events<'a> {
             }
             let mut time: Option<(u64, Time)> = None;
             if let Some(times) = due.filter(|_| until == 0) {
-                let of = Terminal { number: terminal, like: signature.function, folds };
+                let of = position.numbers.terminal(terminal, signature);
                 let Ok(read) = times.decoder.call(of) else { return malformed(seq) };
                 times.left -= 1;
                 times.seq = times.seq.saturating_add(read.count.max(1));

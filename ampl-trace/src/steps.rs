@@ -5,6 +5,7 @@ use crate::grammar::Runs;
 use crate::model::RankTrace;
 use crate::record::{CALL_MISS, GAP};
 use crate::structure::{RankStructure, ThreadStructure};
+use crate::timed::Numbers;
 use crate::timing::{Decoder, Terminal, Time, Window};
 
 /// A call, failed polls in a row, or calls that were counted and not recorded. Regions are passed over.
@@ -40,6 +41,7 @@ pub struct Steps<'a> {
     /// Gaps that are read and not yet given out, last first.
     pending: Vec<Gap>,
     times: Option<Times<'a>>,
+    numbers: Numbers,
     ended: bool,
 }
 
@@ -68,7 +70,7 @@ impl<'a> Times<'a> {
             let place = structure.threads.iter().position(|thread| thread.thread == window.thread)?;
             let (_, steps) = match &mut before {
                 Some(found) if found.0 == place => found,
-                other => other.insert((place, Steps::untimed(structure, place)?)),
+                other => other.insert((place, Steps::untimed(structure, place)?.numbered())),
             };
             let mut seq = window.first_seq;
             for _ in 0..left {
@@ -98,7 +100,8 @@ impl<'a> Steps<'a> {
         let thread = structure.threads.get(index)?;
         let (pending, runs) = (Vec::new(), thread.grammar.runs());
         let (run, seq, regions, gaps, times, ended) = Default::default();
-        Some(Self { thread, runs, run, seq, regions, gaps, pending, times, ended })
+        let numbers = Numbers::default();
+        Some(Self { thread, runs, run, seq, regions, gaps, pending, times, numbers, ended })
     }
 
     /// The same with the gaps and, where they are asked for, the times of `rank`.
@@ -107,9 +110,15 @@ impl<'a> Steps<'a> {
         steps.gaps = rank.gaps.thread(steps.thread.thread).map(Cursor::new);
         if timed {
             let times = Times::of(structure, index, &rank.times);
+            steps = steps.numbered();
             steps.times = times.and_then(|times| times.advance(steps.thread.thread));
         }
         Some(steps)
+    }
+
+    /// The same, ready to read times.
+    fn numbered(self) -> Self {
+        Self { numbers: Numbers::of(&self.thread.signatures), ..self }
     }
 
     /// Goes to the call with that number, or behind it where a gap has it; returns its terminal.
@@ -124,8 +133,7 @@ impl<'a> Steps<'a> {
             }
             let signature = self.thread.signatures.get(self.run.0 as usize)?;
             if signature.function != GAP {
-                let folds = signature.flags & CALL_MISS != 0;
-                return Some(Terminal { number: self.run.0, like: signature.function, folds });
+                return Some(self.numbers.terminal(self.run.0, signature));
             }
             self.seq = self.seq.saturating_add(self.run.1);
             self.run.1 = 0;
@@ -204,7 +212,7 @@ impl Iterator for Steps<'_> {
             if until == 0
                 && let Some(mut times) = self.times.take()
             {
-                let of = Terminal { number: terminal, like: signature.function, folds };
+                let of = self.numbers.terminal(terminal, signature);
                 // Times that do not fit the calls end here.
                 if let Ok(time) = times.decoder.call(of) {
                     step = (

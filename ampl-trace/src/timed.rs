@@ -1,20 +1,48 @@
 //! Stored times with their terminals: for readers that want neither arguments nor calls without times.
 
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
 use crate::record::{CALL_MISS, GAP};
-use crate::structure::{RankStructure, ThreadStructure};
+use crate::structure::{RankStructure, Signature, ThreadStructure};
 use crate::timing::{Decoder, Malformed, Terminal, Time, Window};
+
+/// Names of a thread's terminals in its times: those of one signature have one.
+#[derive(Clone, Debug, Default)]
+pub struct Numbers(Vec<u32>);
+
+impl Numbers {
+    /// Names of the terminals with these signatures.
+    pub fn of(signatures: &[Signature]) -> Self {
+        let mut first = FxHashMap::default();
+        Self((0..).zip(signatures).map(|(terminal, own)| *first.entry(own).or_insert(terminal)).collect())
+    }
+
+    /// The name of the terminal `number`.
+    pub fn name(&self, number: u32) -> u32 {
+        self.0.get(number as usize).copied().unwrap_or(number)
+    }
+
+    /// The terminal `number`, which has that signature, as times name it.
+    pub fn terminal(&self, number: u32, signature: &Signature) -> Terminal {
+        let number = self.name(number);
+        Terminal { number, like: signature.function, folds: signature.flags & CALL_MISS != 0 }
+    }
+}
 
 /// Position in a thread's sequence.
 struct Position<'a> {
     thread: &'a ThreadStructure,
+    numbers: Rc<Numbers>,
     runs: crate::grammar::Runs<'a>,
     run: (u32, u64),
     seq: u64,
 }
 
 impl<'a> Position<'a> {
-    fn new(thread: &'a ThreadStructure) -> Self {
-        Self { thread, runs: thread.grammar.runs(), run: (0, 0), seq: 0 }
+    fn new(thread: &'a ThreadStructure, numbers: Rc<Numbers>) -> Self {
+        Self { thread, numbers, runs: thread.grammar.runs(), run: (0, 0), seq: 0 }
     }
 
     /// Goes to the call with that number, or behind it where a gap has it; returns its terminal.
@@ -34,8 +62,7 @@ impl<'a> Position<'a> {
                 self.run.1 = 0;
                 continue;
             }
-            let folds = signature.flags & CALL_MISS != 0;
-            return Some(Terminal { number, like: signature.function, folds });
+            return Some(self.numbers.terminal(number, signature));
         }
     }
 }
@@ -63,10 +90,14 @@ pub fn for_each_at(
     mut each: impl FnMut(Window, Terminal, u64, Time),
 ) -> Result<(), Malformed> {
     let mut position: Option<Position<'_>> = None;
+    let mut numbers: FxHashMap<u32, Rc<Numbers>> = FxHashMap::default();
     while let Some((window, entries)) = decoder.window() {
         if position.as_ref().is_none_or(|at| at.thread.thread != window.thread || at.seq > window.first_seq) {
             let thread = structure.threads.iter().find(|thread| thread.thread == window.thread);
-            position = Some(Position::new(thread.ok_or(Malformed)?));
+            let thread = thread.ok_or(Malformed)?;
+            let own =
+                numbers.entry(thread.thread).or_insert_with(|| Rc::new(Numbers::of(&thread.signatures)));
+            position = Some(Position::new(thread, own.clone()));
         }
         let Some(at) = &mut position else { return Err(Malformed) };
         let mut seq = window.first_seq;

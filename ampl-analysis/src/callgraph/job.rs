@@ -115,7 +115,7 @@ impl Builder {
         let mut objects = Objects::of(structure, ranks);
         let mut threads: List = List::default();
         for thread in &structure.threads {
-            times.thread(thread.thread);
+            times.thread(thread);
             let tokens = self.tokens(structure, thread, &mut objects);
             let list = match self.thread(thread, tokens, &mut times) {
                 Ok(list) => list,

@@ -1,6 +1,8 @@
 //! Stored times in the order of a thread's calls.
 
 use ampl_reader::selection::Selection;
+use ampl_trace::structure::ThreadStructure;
+use ampl_trace::timed::Numbers;
 use ampl_trace::timing::{Decoder, Terminal, Window};
 use rustc_hash::FxHashMap;
 
@@ -46,6 +48,7 @@ pub struct Stored<'a> {
     weights: &'a FxHashMap<u64, f64>,
     selection: &'a Selection,
     thread: u32,
+    numbers: Numbers,
     outside: NameId,
     /// Facts of time outside that were used last: weight, number.
     facts: (u64, u32),
@@ -73,6 +76,7 @@ impl<'a> Stored<'a> {
             weights,
             selection,
             thread: 0,
+            numbers: Numbers::default(),
             outside: dag.names_mut().id(Name::Outside),
             facts: (0, u32::MAX),
         };
@@ -81,8 +85,11 @@ impl<'a> Stored<'a> {
     }
 
     /// Goes to the times of `thread`.
-    pub fn thread(&mut self, thread: u32) {
-        self.thread = thread;
+    pub fn thread(&mut self, thread: &ThreadStructure) {
+        self.thread = thread.thread;
+        if self.decoder.is_some() {
+            self.numbers = Numbers::of(&thread.signatures);
+        }
     }
 
     /// Goes to the next window with entries.
@@ -107,7 +114,8 @@ impl Times for Stored<'_> {
 
     fn take(&mut self, terminal: Terminal) -> Option<Entry> {
         let decoder = self.decoder.as_mut()?;
-        let Ok(time) = decoder.call(terminal) else {
+        let number = self.numbers.name(terminal.number);
+        let Ok(time) = decoder.call(Terminal { number, ..terminal }) else {
             (self.decoder, self.is_damaged) = (None, true);
             return None;
         };

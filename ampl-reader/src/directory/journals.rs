@@ -89,6 +89,7 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> Result<Trace, 
     structures.sort_by_key(|structure| structure.rank);
     trace.structure = JobStructure::new(trace.run.ranks);
     structures.into_iter().for_each(|structure| trace.structure.join(JobStructure::of(structure)));
+    trace.structure.unify();
     format::place_sites(&mut trace);
     format::finish(&mut trace);
     if super::plan(&trace.run).is_some_and(|plan| plan.leaves_out_summaries()) {

@@ -96,8 +96,15 @@ impl FunctionCalls<'_> {
 impl Group {
     /// Signatures of each thread of `rank`; `None` if that is not one of the group.
     fn signatures(&self, rank: u32) -> Option<Vec<Vec<Signature>>> {
+        Some(self.calls(rank)?.1)
+    }
+
+    /// Communicators of `rank`, and its signatures.
+    pub(super) fn calls(&self, rank: u32) -> Option<(Vec<Comm>, Vec<Vec<Signature>>)> {
         let words = self.row(self.position(rank)?, rank).words;
-        Some(self.body.signatures(&words, &self.body.comms_of(&words)))
+        let comms = self.body.comms_of(&words);
+        let signatures = self.body.signatures(&words, &comms);
+        Some((comms, signatures))
     }
 
     /// Ends of the spans of positions with equal repetition counts, ascending.

@@ -49,7 +49,45 @@ pub fn shortest<'a>(ways: impl Iterator<Item = Coded<'a>>) -> Coded<'a> {
     ways.min_by_key(length).expect("one at least")
 }
 
+/// Of ways that store a number for each rank, the one whose numbers lie closest together: they take the fewest bits once
+/// the predictor knows where that is.
+pub fn closest<'a>(ways: impl Iterator<Item = Coded<'a>>) -> Coded<'a> {
+    ways.min_by_key(Coded::spread).expect("one at least")
+}
+
 impl Coded<'_> {
+    /// Bits of the distances of its numbers from their median, sixteenths.
+    fn spread(&self) -> u64 {
+        let mut numbers: Vec<i64> = match self {
+            Self::Fit(..) => return 0,
+            Self::Deltas(values) => {
+                let before = std::iter::once(&0).chain(*values);
+                values
+                    .iter()
+                    .zip(before)
+                    .map(|(value, before)| value.wrapping_sub(*before) as i64)
+                    .skip(1)
+                    .collect()
+            }
+            Self::Values(values, _) => values.iter().map(|&value| value as i64).collect(),
+            Self::Difference(_, others, values, _) => {
+                values.iter().zip(*others).map(|(value, other)| value.wrapping_sub(*other) as i64).collect()
+            }
+        };
+        let middle = numbers.len() / 2;
+        let Some((_, &mut median, _)) = (!numbers.is_empty()).then(|| numbers.select_nth_unstable(middle))
+        else {
+            return 0;
+        };
+        let bits = |number: &i64| {
+            let far = 1 + u128::from(number.wrapping_sub(median).unsigned_abs());
+            let whole = far.ilog2();
+            // The logarithm is nearly straight between powers of two.
+            16 * u64::from(whole) + ((far << 4 >> whole) as u64 & 15)
+        };
+        numbers.iter().map(bits).sum()
+    }
+
     /// Writes the values.
     pub fn put(&self, out: &mut Out) {
         let signed = |out: &mut Out, context, value: u64| out.put_signed(Field::Value, context, value as i64);

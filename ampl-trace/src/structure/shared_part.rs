@@ -69,6 +69,19 @@ pub struct Row {
 }
 
 impl Row {
+    /// Words of a rank with these communicators and signatures of its threads.
+    pub fn turned(comms: &[Comm], threads: Vec<Vec<Signature>>) -> Vec<u64> {
+        let mut words: Vec<u64> = comms.iter().flat_map(|comm| [comm.word, comm.size, comm.rank]).collect();
+        for signatures in threads {
+            let mut turner = Turner::new(comms, false);
+            for mut signature in signatures {
+                turner.turn(&mut signature);
+                words.append(&mut signature.words);
+            }
+        }
+        words
+    }
+
     /// The counts of a position.
     pub fn list(&self, position: u32) -> &[(u64, u64)] {
         let found = self.lists.binary_search_by_key(&position, |&(at, _)| at);

@@ -12,7 +12,9 @@ use crate::bits::{Reader, Writer};
 use crate::varint;
 
 /// Most bytes that contexts are mixed for: a fifth of a microsecond each.
-const MOST_MIXED: usize = 1 << 17;
+const MOST_MIXED: usize = 1 << 20;
+/// Most bytes that contexts were mixed for in the old way.
+const MOST_MIXED_ONCE: usize = 1 << 17;
 /// Bytes that are decompressed whatever the ratio.
 const MODEST: u64 = 1 << 23;
 /// Highest compression ratio beyond [`MODEST`].
@@ -267,7 +269,7 @@ impl In {
                 let bytes = unlaned(body, length);
                 Ok(Self::of(Source::Bytes(bytes.ok_or(broken("lanes of the structure"))?), length))
             }
-            2 if length <= MOST_MIXED => {
+            2 if length <= MOST_MIXED_ONCE => {
                 let predictor = Box::new(old_predictor::Predictor::new(length));
                 Ok(Self::of(Source::Nine { predictor, bits: Reader::new(body.to_vec()) }, length))
             }

@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use super::callers::{self, PATHS, have_callers};
 use super::column::Column;
 use super::fit::{EDGE, Finder, Fit, at_edge, keys, map};
-use super::formula::{Coded, kind, shortest};
+use super::formula::{Coded, closest, kind, shortest};
 use super::grid::Grids;
 use super::guess::Guess;
 use super::relative_args::{Layout, Role, Slot};
@@ -26,6 +26,8 @@ use crate::varint::zigzag;
 pub const BUDGET: u64 = 1 << 24;
 /// Largest number of columns in which a table is searched.
 const TABLES: usize = 12;
+/// Ranks of which a column's numbers tell how close together they lie.
+const MANY: u64 = 8;
 /// Budget that a list takes for each rank: it takes memory, too.
 pub const LIST_COST: u64 = 16;
 /// Lists of counts that are columns of their own.
@@ -365,10 +367,13 @@ impl Words<'_> {
             }
         }
         let fits = candidates.iter().map(|fit| Coded::Fit(fit, have));
-        let deltas =
-            std::iter::once(Coded::Deltas(&values)).chain(std::iter::once(Coded::Values(&values, role)));
+        let alone = [Coded::Deltas(&values), Coded::Values(&values, role)];
         let difference = model.map(|of| Coded::Difference(of, &self.varying[of], &values, have));
-        let best = shortest(fits.chain(deltas).chain(difference));
+        let best = if ranks < MANY {
+            shortest(fits.chain(alone).chain(difference))
+        } else {
+            shortest(fits.chain([closest(alone.into_iter().chain(difference))]))
+        };
         if let Coded::Fit(Fit::Map { .. }, _) = best {
             *self.budget -= ranks;
         }

@@ -7,8 +7,7 @@ use ampl_trace::grammar::Builder;
 use ampl_trace::structure::{Comm, JobStructure, RankStructure, Signature, ThreadStructure};
 use proptest::prelude::*;
 
-mod recorder;
-use recorder::*;
+use crate::recorder::*;
 
 /// Joins in the order of a binary tree.
 fn tree(mut parts: Vec<JobStructure>) -> JobStructure {
