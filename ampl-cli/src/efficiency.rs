@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use ampl_analysis::efficiency::{OfProgram, Row, by_program, rows, run_times};
 use ampl_analysis::phases::{self, Phase};
 use ampl_analysis::processors::Sharing;
+use ampl_analysis::waits::{Between, between_programs};
 use ampl_report::{efficiency as report, processors};
 use serde::Serialize;
 
@@ -37,6 +38,9 @@ struct Shown<'a> {
     /// On the run's row: its programs, if it has several.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     programs: &'a [OfProgram],
+    /// On the run's row: waits between its programs, if it has several.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    waits_between_programs: &'a [Between],
 }
 
 /// Prints the efficiencies of a run and of its windows.
@@ -49,11 +53,13 @@ pub fn efficiency(args: &Args) -> anyhow::Result<ExitCode> {
     let (sharing, phases) = (Sharing::of(&trace), phases::of(&trace));
     let programs = by_program(&trace, &run_times(&trace));
     if args.json {
+        let between = if programs.is_empty() { Vec::new() } else { between_programs(&trace) };
         let with = |(index, row)| Shown {
             row,
             processors: sharing.as_ref().filter(|_| index == 0),
             phases: if index == 0 { &phases } else { &[] },
             programs: if index == 0 { &programs } else { &[] },
+            waits_between_programs: if index == 0 { &between } else { &[] },
         };
         output::json(&rows.iter().enumerate().map(with).collect::<Vec<_>>())?;
     } else {

@@ -1,8 +1,10 @@
 //! A configuration resolved against a job: which rank belongs to which group, what is measured.
 
 mod clipping;
+mod programs;
 
 pub use clipping::Clipping;
+pub use programs::with_programs;
 
 use crate::config::{
     Config, DEFAULT_TARGET, ErrorBound, Event, Members, Metric, Quantity, RankSummaries, Selection,
@@ -70,7 +72,8 @@ impl std::error::Error for RankOutsideJob {}
 
 impl Plan {
     /// `config` applied to a job of `ranks` processes. Groups have the ranks of theirs that the job has, and those
-    /// without any are left out ([`Clipping`] says so).
+    /// without any are left out ([`Clipping`] says so). Programs
+    /// must be known before ([`with_programs`]).
     ///
     /// # Errors
     /// [`RankOutsideJob`] when `agent.client` names a rank that the job does not have.
@@ -84,6 +87,8 @@ impl Plan {
         for group in &config.groups {
             let members = match &group.members {
                 Members::Listed(listed) => listed.below(ranks),
+                // Its ranks are listed once they are known.
+                Members::Program(_) => continue,
                 Members::Others => others.clone(),
             };
             if members.is_empty() {

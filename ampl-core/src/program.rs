@@ -38,7 +38,7 @@ pub fn names<'a>(programs: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Last part of a path; all of a text that is none.
-fn file_name(path: &str) -> &str {
+pub fn file_name(path: &str) -> &str {
     // The name of a module follows its interpreter's.
     if path.contains(" -m ") {
         return path;

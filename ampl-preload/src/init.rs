@@ -4,6 +4,7 @@
 //! collective then. After a disagreement every rank goes on unobserved.
 
 mod announce;
+mod programs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use ampl_agent::window::Boundary;
 use ampl_client::Policy;
 use ampl_core::config::{self, Config};
 use ampl_core::mpi::Function;
-use ampl_core::plan::Plan;
+use ampl_core::plan::{Plan, with_programs};
 use ampl_core::units::Rank;
 use ampl_core::value::ObjectKind;
 use ampl_trace::model::RunInfo;
@@ -88,7 +89,8 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
     let _watch = (ranks > 1).then(|| Watch::start(rank));
     let channel = private_channel(abi, pmpi, world)?;
 
-    let mine = if rank == 0 { announce(abi, pmpi, ranks) } else { None };
+    let programs = programs::gather(&channel, ranks, rank).unwrap_or_default();
+    let mine = if rank == 0 { announce(abi, pmpi, ranks, programs) } else { None };
     let told = broadcast(&channel, mine)?;
     // Without an announcement rank 0 has reported why.
     let directory = told.as_ref().map(|announcement| announcement.directory.clone());
@@ -308,6 +310,7 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
                 .into(),
         );
     }
+    let config = with_programs(config, &told.programs());
     let plan = Plan::new(config, ranks).map_err(|error| unreadable(&error))?;
     let arguments = plan.config.output.arguments;
     let counters = counters::open(&plan).map_err(|refusal| format!("rank {rank}: {refusal}"))?;

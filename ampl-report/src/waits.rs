@@ -1,7 +1,7 @@
 //! Waiting in MPI as sentences: who waits for whom, where, how long, by what data.
 
 use ampl_analysis::matching::Stop;
-use ampl_analysis::waits::{Basis, Bound, Kind, Needed, Party, Row, Waits};
+use ampl_analysis::waits::{Basis, Between, Bound, Kind, Needed, Party, Row, Waits};
 
 use crate::human::{count, duration, percent, plural, wrap};
 
@@ -31,6 +31,8 @@ pub fn text(waits: &Waits, width: usize) -> String {
     if !waits.rows.is_empty() && waits.rows.iter().all(|row| row.causing.ranks.is_none()) {
         put("No rank or host stands out as a cause.", "  ");
     }
+    lines.extend(matrix(&waits.between, width));
+    let mut put = |text: &str, indent: &str| lines.extend(wrap(text, width, indent));
     let matched = &waits.matched;
     put(
         &format!(
@@ -53,6 +55,50 @@ pub fn text(waits: &Waits, width: usize) -> String {
         put(&format!("Not matched: {}, {}.", plural(operations, "operation"), why(reason)), "  ");
     }
     lines.join("\n") + "\n"
+}
+
+/// Columns of the matrix of programs.
+const MATRIX: usize = 6;
+
+/// Waits between programs: a matrix of few, else a line for each pair, most time first.
+fn matrix(between: &[Between], width: usize) -> Vec<String> {
+    if between.is_empty() {
+        return Vec::new();
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for cell in between {
+        for name in [&cell.waiting[..], &cell.causing[..]] {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    let time = |cell: &Between| format!("{} ({})", duration(cell.ns as f64), percent(cell.share));
+    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(18);
+    let mut lines =
+        vec!["Waits between programs, at least (share of the time of the ranks that wait):".to_owned()];
+    if names.len() > MATRIX || (longest + 2) * (names.len() + 1) > width {
+        let mut cells: Vec<&Between> = between.iter().collect();
+        cells.sort_by_key(|cell| std::cmp::Reverse(cell.ns));
+        let line = |cell: &&Between| format!("  {} waits for {}: {}", cell.waiting, cell.causing, time(cell));
+        lines.extend(cells.iter().take(2 * MATRIX).map(line).flat_map(|line| wrap(&line, width, "    ")));
+        if cells.len() > 2 * MATRIX {
+            let more = plural((cells.len() - 2 * MATRIX) as u64, "more pair");
+            lines.push(format!("  and {more}: ampl efficiency RUN --json"));
+        }
+        return lines;
+    }
+    let row = |first: &str, cells: Vec<String>| {
+        let cells: String = cells.iter().map(|cell| format!("  {cell:>longest$}")).collect();
+        format!("  {first:<longest$}{cells}").trim_end().to_owned()
+    };
+    lines.push(row("waits for:", names.iter().map(|name| (*name).to_owned()).collect()));
+    for waiting in &names {
+        let of =
+            |causing: &&str| between.iter().find(|cell| cell.waiting == *waiting && cell.causing == *causing);
+        lines.push(row(waiting, names.iter().map(|causing| of(causing).map_or("-".into(), time)).collect()));
+    }
+    lines
 }
 
 fn why(reason: Stop) -> &'static str {
@@ -129,6 +175,31 @@ fn sentence(row: &Row) -> String {
 mod tests {
     use super::*;
     use ampl_core::units::RankSet;
+
+    #[test]
+    fn waits_between_programs_are_a_matrix_or_lines() {
+        let cell = |waiting: &str, causing: &str, ns| Between {
+            waiting: waiting.into(),
+            causing: causing.into(),
+            ns,
+            share: 0.25,
+            bound: Bound::AtLeast,
+            basis: Basis::Trace,
+        };
+        let cells = [cell("air", "ocean", 1_500_000_000), cell("server", "air", 20_000_000)];
+        let lines = matrix(&cells, 100);
+        let words: Vec<Vec<&str>> = lines.iter().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(words[1], ["waits", "for:", "air", "ocean", "server"]);
+        assert_eq!(words[2], ["air", "-", "1.50", "s", "(25.0", "%)", "-"]);
+        assert_eq!((words[3].clone(), words.len()), (vec!["ocean", "-", "-", "-"], 5));
+        assert!(lines.iter().all(|line| line.chars().count() <= 100), "{lines:?}");
+        let lines = matrix(&cells, 60);
+        assert_eq!(lines[1].trim(), "air waits for ocean: 1.50 s (25.0 %)");
+        let many: Vec<Between> = (0..20).map(|at| cell(&format!("p{at}"), "ocean", at)).collect();
+        let lines = matrix(&many, 100);
+        assert!(lines[1].starts_with("  p19 waits") && lines.last().unwrap().contains("8 more pairs"));
+        assert!(matrix(&[], 100).is_empty());
+    }
 
     #[test]
     fn rows_name_both_sides_and_what_they_rest_on() {

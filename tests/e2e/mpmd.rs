@@ -1,13 +1,16 @@
-//! Jobs of several programs: the ranks of each are known for jobs that ended, died or still run.
+//! Jobs of several programs: the ranks of each are known for jobs that ended, died or still run; each is a group, and they
+//! are not compared.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use ampl_tests::job::{Job, Mpi};
-use ampl_tests::place::{Scratch, ampl};
+use ampl_core::units::{Rank, RankSet};
+use ampl_tests::job::{Job, Mpi, making};
+use ampl_tests::place::{Scratch, ampl, home};
 use ampl_tests::process;
-use ampl_tests::run::{Form, Monitored, monitor};
+use ampl_tests::run::{Form, Monitored, monitor, number};
 use serde_json::{Value, json};
 
 use crate::stuck::ask;
@@ -91,5 +94,124 @@ fn programs_of_jobs_that_died_or_hang() {
             assert_eq!(info["programs"], programs("0-1", "2-3"), "{mpi:?}");
             assert!(text.contains("ampl: lead (ranks 0-1) : follow (2-3)\n"), "{mpi:?}: {text}");
         }
+    }
+}
+
+/// The Fortran program `coupled` compiled, with copies called `ocean`, `air` and `server`.
+fn coupled(mpi: Mpi, scratch: &Scratch) -> [PathBuf; 3] {
+    let _making = making();
+    let built = scratch.path().join("ocean");
+    let mut compile = Command::new(mpi.fortran_compiler());
+    compile.args(["-g", "-O1", "-J"]).arg(scratch.path()).arg("-o").arg(&built);
+    compile.arg(home().join("programs/coupled.f90"));
+    process::run(&mut compile, Duration::from_secs(120)).success();
+    ["ocean", "air", "server"].map(|name| {
+        let copy = scratch.path().join(name);
+        if copy != built {
+            std::fs::copy(&built, &copy).expect("the scratch directory is ours");
+        }
+        copy
+    })
+}
+
+/// Two components of two ranks, of which `ocean` computes so many milliseconds a step, `air` so many, and a server.
+fn coupled_job(mpi: Mpi, programs: &[PathBuf; 3], milliseconds: [&str; 2]) -> Job {
+    const STEPS: &str = "100";
+    let [ocean, air, server] = programs.each_ref().map(|path| path.to_str().expect("a path of ours"));
+    let words =
+        ["component", STEPS, milliseconds[0], ":", "-n", "2", air, "component", STEPS, milliseconds[1]];
+    let words = [&words[..], &[":", "-n", "1", server, "server", STEPS, "0"]].concat();
+    Job::new(mpi, 2, ocean, &words)
+}
+
+/// Ranks of a finding, as a set.
+fn ranks_of(finding: &Value) -> RankSet {
+    RankSet::parse(finding["ranks"].as_str().unwrap_or_default()).unwrap_or_default()
+}
+
+#[test]
+fn a_slow_component_is_named_and_an_idle_server_never() {
+    const SERVER: Rank = Rank(4);
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let scratch = Scratch::new("coupled");
+        let programs = coupled(mpi, &scratch);
+        // Which of them is slow is told by no order of theirs.
+        for (milliseconds, slow, fast, ranks) in
+            [(["20", "6"], "ocean", "air", "0-1"), (["6", "20"], "air", "ocean", "2-3")]
+        {
+            let run = monitor(&coupled_job(mpi, &programs, milliseconds), "", Form::Run).success();
+            let info = run.info();
+            let findings = info["verdict"].as_array().expect("a list");
+            let named = |finding: &&Value| finding["kind"] == "busiest-program";
+            let busiest = findings.iter().find(named).unwrap_or_else(|| panic!("{mpi:?}: {info}"));
+            assert_eq!(busiest["ranks"], ranks, "{mpi:?}: {info}");
+            assert!(busiest["text"].as_str().expect("a text").contains(slow), "{mpi:?}: {busiest}");
+            // Ranks that share processors are no cause of theirs.
+            let causes = findings.iter().filter(|finding| finding["kind"] != "shared-processors");
+            for finding in causes {
+                assert!(!ranks_of(finding).contains(SERVER), "{mpi:?}: {finding}");
+                let text = finding["text"].as_str().expect("a text");
+                // A share may begin with a 4.
+                let named = ["rank 4 ", "Rank 4 ", "rank 4,"].iter().any(|name| text.contains(name));
+                assert!(!named || text.contains("rank 4 %"), "{mpi:?}: {text}");
+            }
+
+            let run_row = &run.efficiency()[0];
+            assert_eq!(run_row["load_balance"], Value::Null, "{mpi:?}: {run_row}");
+            let rows = run_row["programs"].as_array().expect("programs");
+            let found: Vec<&str> = rows.iter().map(|row| row["program"].as_str().expect("a name")).collect();
+            assert_eq!(found, ["ocean", "air", "server"], "{mpi:?}: {run_row}");
+            assert!(rows.iter().all(|row| row["parallel"].is_number()), "{mpi:?}: {run_row}");
+
+            let between = run_row["waits_between_programs"].as_array().expect("a matrix");
+            let ns = |waiting: &str, causing: &str| -> f64 {
+                let is_cell = |cell: &&Value| cell["waiting"] == waiting && cell["causing"] == causing;
+                between.iter().find(is_cell).map_or(0.0, |cell| number(&cell["ns"]))
+            };
+            let (forth, back) = (ns(fast, slow), ns(slow, fast));
+            // 14 ms in each of 100 steps, less what the system takes.
+            assert!(forth > 0.5e9 && forth > 3.0 * back, "{mpi:?}: {forth} {back}: {run_row}");
+            for program in [fast, slow] {
+                assert!(ns(program, "server") < 0.1 * forth, "{mpi:?}: {run_row}");
+            }
+            let words =
+                Command::new(ampl()).args(["query"]).arg(&run.run).arg("waits").output().expect("ampl");
+            let text = String::from_utf8_lossy(&words.stdout).into_owned();
+            assert!(text.contains("Waits between programs, at least"), "{mpi:?}: {text}");
+        }
+    }
+}
+
+#[test]
+fn groups_are_programs_or_name_them() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let scratch = Scratch::new("groups");
+        let both = two_programs(mpi, "front", &scratch);
+        let groups = |config: &str, ranks: [u32; 2]| -> (Vec<(String, u64)>, String) {
+            let run = monitor(&job(mpi, &both, ranks, &["x"]), config, Form::Run).success();
+            // Windows that end a run are short of ranks.
+            let mut most: BTreeMap<String, u64> = BTreeMap::new();
+            for row in run.all_decisions() {
+                let group = most.entry(row["group"].as_str().expect("a name").to_owned()).or_default();
+                *group = (*group).max(number(&row["population"]) as u64);
+            }
+            let found = most.into_iter().collect();
+            (found, run.finished.stderr.clone())
+        };
+        let named = |rows: &[(&str, u64)]| -> Vec<(String, u64)> {
+            rows.iter().map(|&(name, ranks)| (name.to_owned(), ranks)).collect()
+        };
+        assert_eq!(groups("", [2, 1]).0, named(&[("follow", 1), ("lead", 2)]), "{mpi:?}");
+        let first = "[[group]]\nname = \"first\"\nprogram = \"le*\"\nerror = 0.05\n";
+        assert_eq!(groups(first, [2, 3]).0, named(&[("all", 3), ("first", 2)]), "{mpi:?}");
+        // A list goes before a name; of programs that no rank runs one message tells.
+        let text = "[[group]]\nname = \"two\"\nmembers = \"1-2\"\n[[group]]\nname = \"rest\"\nprogram = \"*\"\n\
+                    [[group]]\nname = \"ice\"\nprogram = \"ice*\"\n";
+        let (found, said) = groups(text, [2, 1]);
+        assert_eq!(found, named(&[("rest", 1), ("two", 2)]), "{mpi:?}");
+        assert_eq!(said.matches("runs \"ice*\"").count(), 1, "{mpi:?}: {said}");
+        // One program is no group of its own.
+        let run = monitor(&Job::new(mpi, 2, &both[0], &["x"]), "", Form::Exec).success();
+        assert!(run.all_decisions().iter().all(|row| row["group"] == "all"), "{mpi:?}");
     }
 }

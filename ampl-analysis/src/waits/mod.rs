@@ -6,6 +6,7 @@
 //! Causes of Wait States*, 2016). A wait that is caused by an earlier wait is charged to the cause of that. Elsewhere
 //! the totals of all ranks tell: the rank that waits least and computes most.
 
+mod between;
 mod blame;
 pub(crate) mod causes;
 mod census;
@@ -19,6 +20,8 @@ use ampl_reader::sites::Symbols;
 use ampl_trace::Trace;
 use ampl_trace::communicators::Communicators;
 use serde::{Serialize, Serializer};
+
+pub use between::Between;
 
 use crate::matching::{Job, Lost, Stop, play};
 
@@ -125,6 +128,8 @@ pub struct Row {
 pub struct Waits {
     /// The rows, most time first.
     pub rows: Vec<Row>,
+    /// Waits between the programs of a job of several, by the numbers of both.
+    pub between: Vec<Between>,
     /// Time in MPI of all ranks, nanoseconds.
     pub mpi_ns: u64,
     /// The part that is known to be waiting: a lower bound.
@@ -153,6 +158,12 @@ pub struct Matched {
 /// Share of its time that some rank waits for a cause from which a row is worth its line, in (0, 1).
 const WORTH: f64 = 0.02;
 
+/// Waits between the programs of `trace` in all of the run, by the numbers of both.
+pub fn between_programs(trace: &Trace) -> Vec<Between> {
+    let whole = Selection::new(None, None, None).expect("all time has a length");
+    waits(trace, &whole, &mut Symbols::default()).between
+}
+
 /// Waits of `trace` in the ranks and times of `part`; call sites are named by `symbols`.
 pub fn waits(trace: &Trace, part: &Selection, symbols: &mut Symbols) -> Waits {
     let comms = Communicators::of(trace);
@@ -171,7 +182,8 @@ pub fn waits(trace: &Trace, part: &Selection, symbols: &mut Symbols) -> Waits {
     let waiting_ns = rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.ns)).min(mpi_ns);
     let matched =
         Matched { messages: outcome.messages, collectives: outcome.collectives, ..observed.matched };
-    Waits { rows, mpi_ns, waiting_ns, matched, lost: outcome.lost, stopped: outcome.stopped }
+    let between = between::between(trace, &observed, &rows, causes::elapsed(trace));
+    Waits { rows, between, mpi_ns, waiting_ns, matched, lost: outcome.lost, stopped: outcome.stopped }
 }
 
 #[cfg(test)]

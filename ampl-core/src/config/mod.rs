@@ -16,6 +16,7 @@ mod metric;
 mod parse;
 pub mod perf;
 mod policy;
+mod program_pattern;
 mod region_filter;
 mod rules;
 mod schema;
@@ -34,6 +35,7 @@ pub use layers::{Setting, SiteLayer, keys_in};
 pub use marker::nanoseconds;
 pub use metric::{Event, Metric, Quantity};
 pub use policy::{SiteMatch, SitePolicy, SiteTrace};
+pub use program_pattern::ProgramPattern;
 pub use region_filter::RegionFilter;
 pub use schema::{Agent, Hooks, Output, Sampling, Trace, Window};
 pub use sites::SitesFault;
@@ -162,6 +164,8 @@ pub struct Group {
 pub enum Members {
     /// Listed ranks, as far as the job has them.
     Listed(RankSet),
+    /// Ranks that run a program of such a name, as far as no other group lists them or comes first.
+    Program(ProgramPattern),
     /// Every rank in no other group.
     Others,
 }
@@ -171,7 +175,7 @@ impl Members {
     pub fn listed(&self) -> Option<&RankSet> {
         match self {
             Self::Listed(listed) => Some(listed),
-            Self::Others => None,
+            Self::Program(_) | Self::Others => None,
         }
     }
 }
@@ -181,6 +185,7 @@ impl std::fmt::Display for Members {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Listed(listed) => listed.fmt(f),
+            Self::Program(pattern) => pattern.fmt(f),
             Self::Others => f.write_str("*"),
         }
     }

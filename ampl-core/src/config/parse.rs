@@ -96,8 +96,14 @@ fn group(block: &mut Block<'_>, draft: &mut Draft, report: &mut Report<'_>) {
     let table: GroupTable = block.settings(report);
     let name = group_name(&table, block, report);
     let target = target(&table, block, report);
-    let (Some(name), Some(target), false) = (name, target, block.refused("members")) else { return };
-    let group = Group { name, members: table.members, target, pinned: table.pinned };
+    if block.has("program") && block.has("members") {
+        let cause = Cause::Conflict { with: "group.members" };
+        return report.error(block.at("program"), block.path("program"), cause);
+    }
+    let refused = block.refused("members") || block.refused("program");
+    let (Some(name), Some(target), false) = (name, target, refused) else { return };
+    let members = table.program.map_or(table.members, Members::Program);
+    let group = Group { name, members, target, pinned: table.pinned };
     if !rules::group_is_sound(&group, block, report) {
         return;
     }
@@ -128,12 +134,18 @@ fn group(block: &mut Block<'_>, draft: &mut Draft, report: &mut Report<'_>) {
     }
     draft.whole.extend((table.stratify == Some(false)).then(|| group.name.clone()));
     // What may be wrong with a group of all others is whom it pins.
-    let ranks = if group.members == Members::Others { "pinned" } else { "members" };
+    let ranks = match group.members {
+        Members::Listed(_) => "members",
+        Members::Program(_) | Members::Others => "pinned",
+    };
     draft.groups.push((block.at("name"), block.at(ranks), group));
 }
 
 fn group_name(table: &GroupTable, block: &Block<'_>, report: &mut Report<'_>) -> Option<String> {
-    let others = table.members == Members::Others && !block.refused("members");
+    let others = table.members == Members::Others
+        && table.program.is_none()
+        && !block.refused("members")
+        && !block.refused("program");
     let Some(name) = &table.name else {
         missing(block, "name", "name = \"NAME\"", report);
         return None;

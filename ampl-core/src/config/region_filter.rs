@@ -59,7 +59,7 @@ impl fmt::Display for RegionFilter {
 }
 
 /// True where `name` is `pattern` with something in place of each `*`.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(first) else { return false };
     let mut parts = rest.split('*').collect::<Vec<_>>();

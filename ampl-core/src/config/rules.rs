@@ -109,12 +109,14 @@ impl Draft {
                 Members::Listed(listed) => {
                     let shared = earlier.iter().find_map(|(.., other)| match &other.members {
                         Members::Listed(others) => Some((other.name.clone(), first_shared(listed, others)?)),
-                        Members::Others => None,
+                        Members::Program(_) | Members::Others => None,
                     });
                     if let Some((other, rank)) = shared {
                         report.error(*members_at, "group.members", Cause::Overlap { other, rank });
                     }
                 }
+                // The ranks of programs are known when the job starts.
+                Members::Program(_) => {}
                 Members::Others => {
                     let first = earlier.iter().find(|(.., other)| other.members == Members::Others);
                     if let Some((.., first)) = first {
@@ -123,7 +125,7 @@ impl Draft {
                     }
                     let pinned_elsewhere = self.groups.iter().find_map(|(.., other)| match &other.members {
                         Members::Listed(others) => first_shared(&group.pinned, others),
-                        Members::Others => None,
+                        Members::Program(_) | Members::Others => None,
                     });
                     if let Some(rank) = pinned_elsewhere {
                         let ranks = rank.to_string();
@@ -242,7 +244,7 @@ pub(super) fn notice_second_policy(
 pub(super) fn group_is_sound(group: &Group, block: &Block<'_>, report: &mut Report<'_>) -> bool {
     let outside = match &group.members {
         Members::Listed(listed) => first_outside(&group.pinned, listed),
-        Members::Others => None,
+        Members::Program(_) | Members::Others => None,
     };
     if let Some((low, high)) = outside {
         let ranks = RankSet::range(low, high).to_string();
@@ -254,7 +256,7 @@ pub(super) fn group_is_sound(group: &Group, block: &Block<'_>, report: &mut Repo
         if !(least..=most).contains(&u64::from(ranks)) {
             let expected = match group.members {
                 Members::Listed(_) => format!("from {least} (pinned) to {most} (members) ranks"),
-                Members::Others => format!("at least {least} (pinned) ranks"),
+                Members::Program(_) | Members::Others => format!("at least {least} (pinned) ranks"),
             };
             let cause = Cause::Invalid { found: ranks.to_string(), expected };
             report.error(block.at("sample_size"), block.path("sample_size"), cause);

@@ -4,7 +4,7 @@ use toml_writer::{ToTomlValue, TomlStringBuilder};
 
 use super::schema::{GroupTable, MetricTable, Settings, SiteTable};
 use super::site::{Ranges, Site};
-use super::{Config, ErrorBound, Group, Metric, SitePolicy, Target};
+use super::{Config, ErrorBound, Group, Members, Metric, SitePolicy, Target};
 
 impl Config {
     /// Every setting as TOML, defaults included; [`Config::parse`] reads it back to an equal configuration.
@@ -31,6 +31,10 @@ impl Config {
         let mut table = GroupTable {
             name: Some(group.name.clone()),
             members: group.members.clone(),
+            program: match &group.members {
+                Members::Program(pattern) => Some(pattern.clone()),
+                _ => None,
+            },
             pinned: group.pinned.clone(),
             stratify: match strata {
                 Some(_) => Some(true),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::config::{Config, Members, Target};
+use crate::config::{Config, Members, ProgramPattern, Target};
 use crate::units::RankSet;
 
 /// Groups of a configuration that do not fit a job of some size; never empty.
@@ -19,6 +19,8 @@ enum Fate {
     Clipped { from: RankSet, to: RankSet },
     /// Group of which no rank is in the job.
     LeftOut(RankSet),
+    /// Group of a program that no rank runs, or of which other groups have all ranks.
+    NoProgram(ProgramPattern),
     /// Group of all other ranks, of which there are none.
     Empty,
     /// Fewer ranks than its sample was to have.
@@ -28,7 +30,8 @@ enum Fate {
 }
 
 impl Clipping {
-    /// Groups of `config` that do not fit a job of `ranks` processes; `None` if all fit.
+    /// Groups of `config` that do not fit a job of `ranks` processes; `None` if all fit. The programs of the job must be
+    /// known ([`super::with_programs`]): a group that names one still has no rank.
     pub fn of(config: &Config, ranks: u32) -> Option<Self> {
         let others = others(config, ranks);
         let mut groups = Vec::new();
@@ -36,6 +39,7 @@ impl Clipping {
             let mut note = |fate| groups.push((index, group.name.clone(), fate));
             let members = match &group.members {
                 Members::Listed(listed) => listed.below(ranks),
+                Members::Program(_) => RankSet::default(),
                 Members::Others => others.clone(),
             };
             match &group.members {
@@ -43,6 +47,7 @@ impl Clipping {
                 Members::Listed(listed) if members != *listed => {
                     note(Fate::Clipped { from: listed.clone(), to: members.clone() });
                 }
+                Members::Program(pattern) => note(Fate::NoProgram(pattern.clone())),
                 Members::Others if members.is_empty() => note(Fate::Empty),
                 Members::Others if group.pinned.below(ranks) != group.pinned => {
                     note(Fate::Unpinned(group.pinned.clone()));
@@ -65,6 +70,7 @@ impl Clipping {
         let (index, _, fate) = self.groups.first()?;
         let key = match fate {
             Fate::Clipped { .. } | Fate::LeftOut(_) => "group.members",
+            Fate::NoProgram(_) => "group.program",
             Fate::Empty => "group.name",
             Fate::SmallerSample { .. } => "group.sample_size",
             Fate::Unpinned(_) => "group.pinned",
@@ -86,6 +92,12 @@ impl fmt::Display for Clipping {
             match fate {
                 Fate::Clipped { from, to } => write!(f, "has {} of its {}", short(to), short(from))?,
                 Fate::LeftOut(from) => write!(f, "has none of its {} and is left out", short(from))?,
+                Fate::NoProgram(pattern) => {
+                    write!(
+                        f,
+                        "has no rank that runs \"{pattern}\" and is in no other group, and is left out"
+                    )?;
+                }
                 Fate::Empty => f.write_str("has no rank, as all are in other groups, and is left out")?,
                 Fate::SmallerSample { from, to: 1 } => write!(f, "keeps its only rank instead of {from}")?,
                 Fate::SmallerSample { from, to } => write!(f, "keeps {to} ranks instead of {from}")?,

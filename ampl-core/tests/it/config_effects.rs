@@ -39,6 +39,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("metric.optional", "tests/e2e/counters.rs", "what_this_machine_cannot_count_is_an_error_or_left_out"),
     ("group.name", "tests/e2e/figure4.rs", "half_by_its_guide_and_half_by_number"),
     ("group.members", "tests/e2e/figure4.rs", "half_by_its_guide_and_half_by_number"),
+    ("group.program", "tests/e2e/mpmd.rs", "groups_are_programs_or_name_them"),
     ("group.confidence", "ampl-client/tests/it/coverage.rs", "other_levels_hold_too"),
     ("group.error", "ampl-client/tests/it/coverage.rs", "other_levels_hold_too"),
     ("group.error_abs", "ampl-client/tests/it/policy.rs", "absolute_bounds_survive_a_mean_of_zero"),

@@ -44,6 +44,11 @@ const ROWS: &[(&str, Effect, &str)] = &[
         Shows(|c| matches!(&c.groups[0].members, Members::Listed(ranks) if ranks.len() == 129)),
         "\"0-127,200\"",
     ),
+    (
+        "group.program",
+        Shows(|c| matches!(&c.groups[0].members, Members::Program(of) if of.to_string() == "ocean*")),
+        "ocean*",
+    ),
     ("group.confidence", Shows(|c| bound(c).0 == 0.95), "(0, 1)"),
     ("group.error", Shows(|c| bound(c).1 == ErrorBound::Relative(0.03)), "(0, 1)"),
     ("group.error_abs", Shows(|c| bound(c).1 == ErrorBound::Absolute(2e6)), "above zero"),

@@ -2,7 +2,8 @@
 
 use ampl_core::config::site::{CodeRange, Site};
 use ampl_core::config::{
-    Config, Event, Hooks, Journal, Marker, Output, Quantity, RegionFilter, SiteMatch, Trace, UNGROUPED,
+    Config, Event, Hooks, Journal, Marker, Members, Output, Quantity, RegionFilter, SiteMatch, Trace,
+    UNGROUPED,
 };
 
 use super::names::{Kind, Names};
@@ -29,6 +30,8 @@ pub fn anonymous(names: &mut Names, text: &str) -> String {
             other => other.clone(),
         };
     }
+    // Of a program that no rank runs the name is all that there is.
+    config.groups.retain(|group| !matches!(group.members, Members::Program(_)));
     for group in &mut config.groups {
         group.name = self::group(names, &group.name);
     }

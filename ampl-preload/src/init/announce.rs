@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 
 use ampl_core::config::Config;
 use ampl_core::naming::candidates;
-use ampl_core::plan::{Clipping, Plan};
+use ampl_core::plan::{Clipping, Plan, with_programs};
+use ampl_core::units::RankSet;
 use ampl_trace::model::Alone;
 
+use super::programs::Programs;
 use crate::abi::Abi;
 use crate::align;
 use crate::awaited::take_away;
@@ -35,14 +37,25 @@ pub struct Announcement {
     /// Rank 0's program.
     #[serde(default)]
     pub program: String,
+    /// The job's programs, and the ranks of each as text, by their first ranks.
+    #[serde(default)]
+    programs: Vec<(String, String)>,
     /// True where `ampl run` prints a summary when the job is over.
     pub awaited: bool,
     /// Where the launcher started several worlds of one rank.
     pub alone: Option<Alone>,
 }
 
-/// On rank 0: makes the run directory; `None` with a message where that cannot be.
-pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32) -> Option<Announcement> {
+impl Announcement {
+    /// The job's programs and their ranks; none where they are not known.
+    pub fn programs(&self) -> Programs {
+        let known = self.programs.iter();
+        known.map(|(program, ranks)| (program.clone(), RankSet::parse(ranks).unwrap_or_default())).collect()
+    }
+}
+
+/// On rank 0 of a job of `programs`: makes the run directory; `None` with a message where that cannot be.
+pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32, programs: Programs) -> Option<Announcement> {
     let awaited = environment::named_directory().is_some_and(|run| take_away(&run));
     if environment::is_refused() {
         return None;
@@ -74,7 +87,7 @@ pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32) -> Option<Announcement> {
         message(&format!("{error} ({place}:{line}:{column}): the job goes on without ampl"));
         return None;
     }
-    if let Some(clipping) = Clipping::of(&parsed, ranks) {
+    if let Some(clipping) = Clipping::of(&with_programs(parsed.clone(), &programs), ranks) {
         let (line, column) = clipping.place(&config).unwrap_or((1, 1));
         message(clipping.render(&format!("{place}:{line}:{column}")).trim_start_matches("ampl: "));
     }
@@ -98,6 +111,7 @@ pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32) -> Option<Announcement> {
                 clock: align::identity(),
                 config: if follows { parsed.to_toml() } else { config },
                 program: environment::program(),
+                programs: programs.into_iter().map(|(program, ranks)| (program, ranks.to_string())).collect(),
                 awaited,
                 alone,
             })

@@ -81,6 +81,7 @@ impl Key {
         let (open, close) = table(self.table).map_or(("[", "]"), Table::brackets);
         let required: &[(&str, &str)] = match self.table {
             "metric" => &[("name", "\"calls\"")],
+            "group" if self.name == "program" => &[("name", "\"A\"")],
             "group" => &[("name", "\"A\""), ("members", "\"0-9\"")],
             "site" => &[("match", "\"MPI_Send\"")],
             _ => &[],

@@ -1,15 +1,15 @@
 //! Every key of `JOB.toml`, in the order of its documentation: one row each, and nothing of a key stands elsewhere
 //! but its use.
 
-use super::forms::{DURATION, PATTERNS, REGIONS};
+use super::forms::{DURATION, MEMBERS, PATTERNS, PROGRAM, REGIONS};
 use super::hooks::Hooks;
 use super::settings::{Settings, settings};
 use super::{Key, Shape, Table};
 use crate::config::form::{Flag, Maybe, OrAuto, Real, Text, Whole, ranks, words};
 use crate::config::write::{code, quoted};
 use crate::config::{
-    Arguments, Event, Journal, Keep, MOST_FRAMES, MOST_STRATA, Marker, Mechanism, Members, Quantity,
-    RankSummaries, RegionFilter, Selection, SiteMatch, SiteTrace, Sizing, Summaries, marker, rules,
+    Arguments, Event, Journal, Keep, MOST_FRAMES, MOST_STRATA, Marker, Mechanism, Members, ProgramPattern,
+    Quantity, RankSummaries, RegionFilter, Selection, SiteMatch, SiteTrace, Sizing, Summaries, marker, rules,
 };
 use crate::units::{Rank, RankSet};
 
@@ -240,7 +240,8 @@ settings! {
 
 settings! {
     [[group]]
-    "Ranks that are sampled for a common bound. Ranks in no group form the group `all`, whose \
+    "Ranks that are sampled for a common bound. Without any, the ranks of each program are a group, named after it, in a job \
+     of several programs. Ranks in no group form the group `all`, whose \
      bound may be set, too: by a group without `members`, or `--set group.all.error=0.03`."
     => pub(in crate::config) struct GroupTable {
         name: Option<String> = None,
@@ -249,7 +250,7 @@ settings! {
             range("not empty, unique in the file; `all` only for the group without `members`"),
             examples("\"Fluid\"", "\"\"");
         members: Members = Members::Others,
-            Text { read: rules::members, write: |members| Some(quoted(&members.to_string())) },
+            MEMBERS,
             "Its ranks. No rank is in two groups. Ranks that the job does not have are left out, with one message when the \
              job starts; a group with none that it has is left out itself. So one job file serves jobs of any size.",
             range("ranks and ranges of ranks, as in `0-127,200`"),
@@ -258,6 +259,13 @@ settings! {
                 ("0-127,200", "these ranks"),
             ]),
             examples("\"0-127,200\"", "\"127-0\"");
+        program: Option<ProgramPattern> = None,
+            PROGRAM,
+            "Its ranks are those that run a program of that name, as far as no other group lists them or names them first. A \
+             group that no rank is of is left out, with one message when the job starts.",
+            range("the name of the program's file, with `*` in place of any characters; its path where there is a `/`; instead \
+             of `members`"),
+            examples("\"ocean*\"", "\"\"");
         confidence: Option<f64> = None,
             Maybe(inside("a confidence inside (0, 1), such as 0.90 or \"90%\"")),
             "Confidence of the bound.",
