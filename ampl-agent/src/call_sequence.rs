@@ -231,6 +231,8 @@ impl Log {
                 self.store(words);
                 self.begin_log();
             }
+            // Memory is not to be taken instead.
+            Err(_) if self.journal.is_limited() => self.give_up(),
             Err(_) => self.go_on_in_memory(),
         }
     }

@@ -12,9 +12,10 @@ pub fn hold(file: &File) {
     let _ = rustix::fs::flock(file, FlockOperation::NonBlockingLockShared);
 }
 
-/// Bytes that the journals of the other ranks beside `path` have taken of its file system.
-pub fn held_beside(path: &Path) -> u64 {
+/// Bytes that the journals of all ranks in the directory of `path` have taken of its file system, and their number.
+pub fn held_beside(path: &Path) -> (u64, u64) {
     let entries = path.parent().map(std::fs::read_dir);
     let entries = entries.into_iter().flatten().flatten().flatten();
-    entries.filter_map(|entry| entry.metadata().ok()).map(|entry| entry.blocks() * 512).sum()
+    let each = entries.filter_map(|entry| entry.metadata().ok()).map(|entry| entry.blocks() * 512);
+    each.fold((0, 0), |(bytes, files), of_file| (bytes + of_file, files + 1))
 }

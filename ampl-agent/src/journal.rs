@@ -14,7 +14,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use ampl_trace::current::ends;
 use ampl_trace::journal::{
@@ -23,16 +22,18 @@ use ampl_trace::journal::{
 };
 use ampl_trace::model::ClockFit;
 use ampl_trace::record::put_text;
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
 
 use crate::descriptor::high;
 use crate::free_space::{self, Reserve, Room};
 use crate::held::{held_beside, hold};
 use crate::map::{MappedBlock, ReadOnlyMap, map_block};
+use crate::memory_limit::{MemoryLimit, Purpose};
 use crate::uncancelled::Uncancelled;
 
 mod measured;
+mod room;
+
+use room::{is_reached, purpose, reached};
 
 const PAGE_WORDS: usize = 512;
 
@@ -42,9 +43,6 @@ pub const SPILL_BYTES: u64 = 32 << 20;
 const SPILLED_CALLS: u64 = SPILL_BYTES / 4 * 3;
 /// Most journals that are taken to grow at once, where there is room for all of them.
 const AT_ONCE: u64 = 256;
-/// How often a journal waits for its turn to grow where there is little room, and how long each time.
-const TURNS: u32 = 100;
-const TURN: Duration = Duration::from_micros(200);
 
 /// Purpose of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +94,8 @@ pub struct Journal {
     room: Room,
     /// Room left where the file is; `None` where that place has no size.
     reserve: Option<Reserve>,
+    /// `agent.max_memory`, where it is given.
+    limit: Option<MemoryLimit>,
     /// True where rare work is measured.
     measures: bool,
 }
@@ -137,7 +137,7 @@ impl Journal {
         let inode = inode(file.as_fd())?;
         let reserve = path.as_deref().and_then(|path| {
             // Space that this run's other ranks have taken was free when the job began.
-            Some(Reserve::of(free_space::free(file.as_fd())?.saturating_add(held_beside(path))))
+            Some(Reserve::of(free_space::free(file.as_fd())?.saturating_add(held_beside(path).0)))
         });
         let page = map_block(&file, 0, HEADER_WORDS, HEADER_WORDS)?;
         let journal = Self {
@@ -149,6 +149,7 @@ impl Journal {
             crowded: AtomicBool::new(false),
             room: Room::new(Path::new("/")),
             reserve,
+            limit: None,
             measures: true,
         };
         journal.set(word::VERSION, VERSION);
@@ -186,38 +187,6 @@ impl Journal {
             parts.push((&spill.file, spill.end));
         }
         ReadOnlyMap::new(&parts)
-    }
-
-    /// True once the file cannot grow any more: later blocks are in memory, which has no room for times of calls.
-    pub fn is_short(&self) -> bool {
-        self.short.load(Ordering::Relaxed)
-    }
-
-    /// True once the remaining memory is left to summaries: calls should take none of it.
-    pub fn is_crowded(&self) -> bool {
-        self.crowded.load(Ordering::Relaxed)
-    }
-
-    /// True where another `words` words leave the program room enough. If not, the journal [is large](Self::is_large)
-    /// from then on.
-    pub fn has_room(&self, words: usize) -> bool {
-        let (growing, _whole) = self.growing();
-        let (file, bytes) = (growing.file.as_fd(), words as u64 * 8);
-        let scarce = self.room.is_scarce(file, bytes) || !self.leaves(file, bytes, |reserve| reserve.times);
-        self.large.fetch_or(scarce, Ordering::Relaxed);
-        !scarce
-    }
-
-    /// True where the file system of `file` keeps the part of the reserve that `part` selects, after another `bytes`
-    /// bytes.
-    fn leaves(&self, file: BorrowedFd<'_>, bytes: u64, part: fn(&Reserve) -> u64) -> bool {
-        let Some(reserve) = &self.reserve else { return true };
-        free_space::free(file).is_none_or(|free| free.saturating_sub(bytes) >= part(reserve))
-    }
-
-    /// True once so little room is left for the program that streams should not grow on.
-    pub fn is_large(&self) -> bool {
-        self.large.load(Ordering::Relaxed)
     }
 
     /// Removes the file, which is not needed any more.
@@ -316,8 +285,10 @@ impl Journal {
     fn make_block(&self, need: Need, kind: BlockKind, thread: u32, words: usize) -> io::Result<MappedBlock> {
         let words = whole(words);
         let (mut growing, _whole) = self.growing();
-        let block = match self.next_of_file(&mut growing, need, words) {
-            Err(error) if self.is_short() => self.spill(&mut growing, need, kind, words).map_err(|_| error),
+        let block = match self.next_of_file(&mut growing, need, purpose(need, kind), words) {
+            Err(error) if self.is_short() && !is_reached(&error) => {
+                self.spill(&mut growing, need, kind, words).map_err(|_| error)
+            }
             block => block,
         };
         block.inspect(|block| open(block, kind, thread, words))
@@ -331,24 +302,36 @@ impl Journal {
         self.rarely(|| {
             let words = whole(words);
             let (mut growing, _whole) = self.growing();
-            let block = self.next_of_file(&mut growing, Need::More, words);
+            let block = self.next_of_file(&mut growing, Need::More, purpose(Need::More, kind), words);
             block.inspect(|block| open(block, kind, thread, words))
         })
     }
 
     /// The next `words` words of the file. Where it cannot grow, it grows no more.
-    fn next_of_file(&self, growing: &mut Growing, need: Need, words: usize) -> io::Result<MappedBlock> {
+    fn next_of_file(
+        &self,
+        growing: &mut Growing,
+        need: Need,
+        purpose: Option<Purpose>,
+        words: usize,
+    ) -> io::Result<MappedBlock> {
         growing.recover(self.path.as_deref())?;
-        let block = self.grow(growing, need, words);
-        // A file without a name is in memory already.
-        if block.is_err() && self.path.is_some() {
+        let block = self.grow(growing, need, purpose, words);
+        // A file without a name is in memory already. A limit holds for memory, too.
+        if block.as_ref().is_err_and(|error| !is_reached(error)) && self.path.is_some() {
             self.fall_short(growing.end);
         }
         block
     }
 
     /// The next `words` words of the file, if the reserve of its place stays.
-    fn grow(&self, growing: &mut Growing, need: Need, words: usize) -> io::Result<MappedBlock> {
+    fn grow(
+        &self,
+        growing: &mut Growing,
+        need: Need,
+        purpose: Option<Purpose>,
+        words: usize,
+    ) -> io::Result<MappedBlock> {
         if growing.spill.is_some() {
             // Later room in the file would lie before the blocks in memory.
             return Err(io::ErrorKind::StorageFull.into());
@@ -360,42 +343,24 @@ impl Journal {
                 Need::More => |reserve: &Reserve| reserve.growing,
             },
         );
+        if !self.allows(growing, purpose, bytes) {
+            return Err(reached());
+        }
         let file = growing.file.as_fd();
-        if self.leaves(file, bytes.saturating_mul(AT_ONCE), part) {
+        if self.limit.is_none() && self.leaves(file, bytes.saturating_mul(AT_ONCE), part) {
             return growing.grow(words);
         }
         // Others may be about to take the same room: one at a time. Without a turn, the file does not grow.
         let turn = self.turn()?;
+        if !self.allows(growing, purpose, bytes) {
+            return Err(reached());
+        }
         if !self.leaves(growing.file.as_fd(), bytes, part) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let block = growing.grow(words);
         drop(turn);
         block
-    }
-
-    /// The sole right to grow among this run's journals, where it can be had: a stopped rank must not stop others.
-    fn turn(&self) -> io::Result<Option<File>> {
-        let directory = self.path.as_deref().and_then(Path::parent).map(File::open);
-        let Some(Ok(directory)) = directory else { return Ok(None) };
-        for _ in 0..TURNS {
-            match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Some(directory)),
-                Err(Errno::WOULDBLOCK) => std::thread::sleep(TURN),
-                // Some file systems have no locks.
-                Err(_) => return Ok(None),
-            }
-        }
-        Err(io::ErrorKind::StorageFull.into())
-    }
-
-    /// Notes that the file, of `bytes` bytes, grows no more.
-    fn fall_short(&self, bytes: u64) {
-        if !self.short.swap(true, Ordering::Relaxed) {
-            self.large.store(true, Ordering::Relaxed);
-            self.set(word::FILE_BYTES, bytes);
-            self.set(word::SPILLED, self.latest().max(1));
-        }
     }
 
     /// A block in memory behind the file, of the `kind` that is wanted.
@@ -408,6 +373,9 @@ impl Journal {
     ) -> io::Result<MappedBlock> {
         let bytes = words as u64 * 8;
         let taken = growing.spill.as_ref().map_or(0, |spill| spill.end) + bytes;
+        if !self.allows(growing, purpose(need, kind), bytes) {
+            return Err(reached());
+        }
         let crowded = taken > SPILLED_CALLS || self.room.is_memory_scarce(bytes);
         let is_of_calls = kind.is_of_calls();
         // Times have no place there at all.

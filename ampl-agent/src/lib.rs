@@ -56,6 +56,7 @@ mod known_regions;
 #[allow(unsafe_code)]
 mod map;
 mod marker_credits;
+pub mod memory_limit;
 pub mod meter;
 mod node;
 mod numbers;

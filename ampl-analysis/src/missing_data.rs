@@ -242,6 +242,8 @@ fn less(steps: &[RankStep], plan: Option<&Plan>, found: &mut Vec<Missing>) {
     for (reason, level, lacks) in [
         ("journal", "structure", Lacks::Times),
         ("journal", "summaries", Lacks::Calls),
+        ("limit", "structure", Lacks::Times),
+        ("limit", "summaries", Lacks::Calls),
         ("overhead", "drawn", Lacks::DrawnBeforehand),
         ("overhead", "structure", Lacks::Times),
         ("overhead", "summaries", Lacks::Calls),
@@ -253,6 +255,7 @@ fn less(steps: &[RankStep], plan: Option<&Plan>, found: &mut Vec<Missing>) {
         let why = match (reason, lacks) {
             ("journal", Lacks::Times) => LessReason::RoomOfProgram,
             ("journal", _) => LessReason::NoRoom,
+            ("limit", _) => LessReason::Limit(first.limit.unwrap_or_default()),
             _ => {
                 // Calls go at the limit of their own, if they have not gone before.
                 let before = steps.iter().rfind(|step| step.rank == first.rank && step.at_ns < first.at_ns);
@@ -268,7 +271,7 @@ fn less(steps: &[RankStep], plan: Option<&Plan>, found: &mut Vec<Missing>) {
 
 /// Adds calls that are not stored, of ranks whose journals had no room: as many as were counted besides.
 fn not_stored(trace: &Trace, steps: &[RankStep], found: &mut Vec<Missing>) {
-    let full = |step: &&RankStep| step.reason == "journal" && step.level == "summaries";
+    let full = |step: &&RankStep| matches!(step.reason, "journal" | "limit") && step.level == "summaries";
     let ranks: BTreeSet<u32> = steps.iter().filter(full).map(|step| step.rank).collect();
     let (mut missing, mut all) = (0u64, 0u64);
     for (rank, stored) in unstored::stored(trace, &ranks) {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use ampl_trace::Trace;
-use ampl_trace::model::STEP_CLOCK;
+use ampl_trace::model::{Limit, STEP_CLOCK};
 use serde::Serialize;
 
 use crate::own_time::OwnTime;
@@ -66,9 +66,12 @@ pub struct RankStep {
     pub level: String,
     /// The agent's share of the time that made it step down, or that is expected after a step up.
     pub share: f64,
-    /// Reason: `overhead`, `recovered` after a step up, `journal` where that had no room for calls, or `marker` where
-    /// the program did not name its region.
+    /// Reason: `overhead`, `recovered` after a step up, `journal` where that had no room for calls, `limit` where a
+    /// limit of the configuration was reached, or `marker` where the program did not name its region.
     pub reason: &'static str,
+    /// The key of that limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<&'static str>,
 }
 
 /// Depth of the step down to `level`.
@@ -100,8 +103,10 @@ impl Overhead {
                         _ if clock => "marker",
                         (false, _) => "recovered",
                         (true, true) => "overhead",
+                        (true, false) if step.limit.is_some() => "limit",
                         (true, false) => "journal",
                     },
+                    limit: step.limit.map(Limit::key),
                 }
             })
         });

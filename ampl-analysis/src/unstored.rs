@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ampl_core::config::Keep;
 use ampl_core::mpi::{FUNCTIONS, Function};
 use ampl_reader::directory;
-use ampl_trace::model::Process;
+use ampl_trace::model::{Limit, Process, Step};
 use ampl_trace::{RunInfo, Trace};
 
 /// Calls of a process that are in its sequence, as it counted them: without queries such as `MPI_Initialized`.
@@ -33,6 +33,8 @@ pub enum Reason {
     Off,
     /// There was no room for them.
     NoRoom,
+    /// A limit of the configuration was reached.
+    Limit(Limit),
     /// Recording them would have cost more than `agent.max_structure_overhead`.
     Overhead,
     /// No call of the process was recorded.
@@ -44,6 +46,7 @@ pub fn why(run: &RunInfo, process: &Process) -> Reason {
     let off = directory::plan(run).is_some_and(|plan| plan.config.trace.structure == Keep::Off);
     match process.steps.iter().find(|step| step.level == "summaries" || step.level == "off") {
         _ if off => Reason::Off,
+        Some(Step { limit: Some(limit), .. }) => Reason::Limit(*limit),
         Some(step) if step.share == 0.0 => Reason::NoRoom,
         Some(_) => Reason::Overhead,
         None => Reason::NotRecorded,

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use ampl_agent::CallEnd;
 use ampl_agent::journal::{Identity, Journal};
+use ampl_agent::memory_limit::MemoryLimit;
 use ampl_agent::shared::Shared;
 use ampl_agent::window::Boundary;
 use ampl_client::Policy;
@@ -25,6 +26,7 @@ use ampl_trace::record::{TEXT_METADATA, TEXT_RUN};
 
 use crate::abi::{self, Abi};
 use crate::align;
+use crate::allocated;
 use crate::cgroup;
 use crate::clock;
 use crate::counters;
@@ -346,7 +348,13 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
             }
         }
     };
-    let journal = Arc::new(journal);
+    let limit = plan.config.agent.max_memory.map(|most| MemoryLimit {
+        most,
+        allocated: allocated::bytes,
+        // Without the launcher's word, those whose journals are seen count.
+        ranks: presence::ranks_on_node(ranks, rank).unwrap_or(1).into(),
+    });
+    let journal = Arc::new(journal.limited(limit));
     journal.room_to_run(environment::processors(), cgroup::quota());
     let (ticks, nanos) = clock::pair();
     journal.clock_pair(ticks, nanos - epoch);

@@ -6,6 +6,7 @@
 
 pub mod abi;
 mod align;
+mod allocated;
 pub mod api;
 mod awaited;
 mod backoff;

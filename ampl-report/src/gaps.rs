@@ -33,6 +33,7 @@ fn why(reason: Reason) -> &'static str {
         Reason::Unfinished => "that had not returned",
         Reason::Failed => "after a failure of ampl",
         Reason::Unknown => "for reasons that are not known",
+        Reason::Limit => "to stay within agent.max_memory or output.max_bytes",
     }
 }
 

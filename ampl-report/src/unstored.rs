@@ -3,7 +3,7 @@
 use ampl_analysis::unstored::{Reason, in_sequence};
 use ampl_core::config::RankSummaries;
 use ampl_core::plan::Plan;
-use ampl_reader::model::Process;
+use ampl_reader::model::{Limit, Process};
 
 use crate::human::plural;
 
@@ -20,6 +20,8 @@ pub fn words(reason: Reason) -> &'static str {
     match reason {
         Reason::Off => "trace.structure is \"off\"",
         Reason::NoRoom => "there was no room for them",
+        Reason::Limit(Limit::MaxMemory) => "agent.max_memory left no room for them",
+        Reason::Limit(Limit::MaxBytes) => "output.max_bytes left no room for them",
         Reason::Overhead => "recording them would have cost more than agent.max_structure_overhead",
         Reason::NotRecorded => "nothing of what it called was recorded",
     }

@@ -122,6 +122,8 @@ pub mod flag {
     pub const DISABLED: u64 = 2;
     /// It gave up because it found no room for a thread's first blocks.
     pub const NO_ROOM: u64 = 4;
+    /// `agent.max_memory` was reached: something had no room for that reason.
+    pub const MAX_MEMORY: u64 = 8;
 }
 
 /// The first byte of a snapshot.

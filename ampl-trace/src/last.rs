@@ -101,6 +101,27 @@ pub enum GaveUp {
     NoRoom,
 }
 
+/// Limit of the configuration at which a rank recorded less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Limit {
+    /// Memory of a node.
+    #[serde(rename = "agent.max_memory")]
+    MaxMemory,
+    /// Bytes of the trace.
+    #[serde(rename = "output.max_bytes")]
+    MaxBytes,
+}
+
+impl Limit {
+    /// The key in the configuration.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::MaxMemory => "agent.max_memory",
+            Self::MaxBytes => "output.max_bytes",
+        }
+    }
+}
+
 /// Time up to which a run counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {

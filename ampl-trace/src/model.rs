@@ -411,6 +411,9 @@ pub struct Step {
     pub level: String,
     /// The agent's share of the time that made it step down, or that is expected after a step up.
     pub share: f64,
+    /// Limit that was reached, where that is not one of time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
 }
 
 /// The level of a [`Step`] that is about windows only: they end by the clock from there on, for the program has not
@@ -419,7 +422,7 @@ pub const STEP_CLOCK: &str = "clock";
 
 pub use crate::timestep::{FollowedSteps, UnannouncedSteps};
 
-pub use crate::last::{End, EndBasis, GaveUp, Liveness, Peer, Place, ThreadPlace};
+pub use crate::last::{End, EndBasis, GaveUp, Limit, Liveness, Peer, Place, ThreadPlace};
 
 pub use crate::site::{Aggregate, Site, call_path};
 

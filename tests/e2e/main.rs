@@ -28,6 +28,7 @@ mod hosts;
 mod journals;
 mod lacking_ranks;
 mod launching;
+mod limits;
 mod metadata;
 mod moved;
 mod mpmd;

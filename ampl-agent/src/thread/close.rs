@@ -74,7 +74,13 @@ impl Thread {
             shared.begin(open, end);
         }
         if open.fallen_back && !fell_back {
-            self.step(&Step { window: open.window.0, at: end, level: STEP_CLOCK.into(), share: 0.0 });
+            self.step(&Step {
+                window: open.window.0,
+                at: end,
+                level: STEP_CLOCK.into(),
+                share: 0.0,
+                limit: None,
+            });
         }
         closes
     }

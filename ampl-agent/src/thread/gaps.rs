@@ -48,6 +48,7 @@ impl Thread {
     pub(super) fn reason(&self, site: u32) -> Reason {
         match self.structure {
             _ if self.shared.is_paused() => Reason::Paused,
+            _ if self.log.is_lost() && self.shared.journal.is_limited() => Reason::Limit,
             _ if self.log.is_lost() => Reason::Room,
             Of::Off => Reason::Structure,
             Of::Kept if !self.stores && self.level <= Level::Structure => Reason::Structure,

@@ -1,7 +1,7 @@
 //! A thread checks the agent's cost, and does less where that is too high.
 
 use ampl_core::mpi::Function;
-use ampl_trace::model::Step;
+use ampl_trace::model::{Limit, Step};
 use ampl_trace::record::TEXT_STEP;
 
 use super::Thread;
@@ -16,6 +16,9 @@ pub const CHECK_EVERY: u64 = 64;
 /// costs little, and a check with cold caches costs more.
 const FEW: u64 = 256;
 const CHECK_RARELY: u64 = 20;
+
+/// Time between two looks at the memory that ampl has taken, nanoseconds: one reads a directory.
+const WATCH_NS: f64 = 1e9;
 
 /// Time to code the times of a call in `MPI_Finalize`, nanoseconds.
 const CODING_NS: f64 = 1000.0;
@@ -36,6 +39,8 @@ pub(super) struct LastCheck {
     pub stored: bool,
     /// Stored calls already charged for end-of-run coding, capped at [`CODED`].
     pub coded: u64,
+    /// Ticks at which memory is compared with its limit next.
+    pub watch: u64,
 }
 
 /// Ticks of the next check after one at `now`.
@@ -123,8 +128,17 @@ impl Thread {
         };
         let next = again(now, self.nanos_per_tick);
         let (at, sequence, stored) = (now, self.sequence, self.stores);
-        self.last_check = LastCheck { at, next, own, processor, sequence, stored, coded };
+        let watches = now >= self.last_check.watch;
+        let watch = if watches {
+            now.saturating_add((WATCH_NS / self.nanos_per_tick) as u64)
+        } else {
+            self.last_check.watch
+        };
+        self.last_check = LastCheck { at, next, own, processor, sequence, stored, coded, watch };
         let shared = self.shared.clone();
+        if watches {
+            shared.journal.watch_memory();
+        }
         let mut open = shared.lock();
         let scarce = shared.journal.is_crowded() || shared.journal.is_large() || self.log.is_lost();
         if scarce || open.governor.clone().take(self.number, stretch).is_some() {
@@ -157,7 +171,9 @@ impl Thread {
         let level = open.governor.level();
         open.stored &= level == Level::Kept;
         open.measured &= level < Level::Off;
-        let step = Step { window: open.window.0, at: now, level: name.into(), share };
+        let limited = share == 0.0 && level > before && shared.journal.is_limited();
+        let limit = limited.then_some(Limit::MaxMemory);
+        let step = Step { window: open.window.0, at: now, level: name.into(), share, limit };
         self.join_state(&open);
         shared.publish(&open);
         drop(open);

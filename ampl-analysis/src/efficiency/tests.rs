@@ -145,7 +145,8 @@ fn a_call_that_has_not_returned_is_time_in_mpi() {
     // Calls that were only counted have no time.
     for rank in &mut trace.ranks {
         rank.process.threads[0].at_most = true;
-        rank.process.steps = vec![Step { window: 3, at: last as u64, level: "off".into(), share: 0.1 }];
+        rank.process.steps =
+            vec![Step { window: 3, at: last as u64, level: "off".into(), share: 0.1, limit: None }];
     }
     assert!(known_mpi_share(&trace) < 0.5);
 }
@@ -181,7 +182,7 @@ fn time_that_was_only_counted_may_be_all_in_mpi() {
     let mut trace = Synthetic::default().trace();
     assert_eq!(known_mpi_share(&trace), 1.0);
     let length = trace.ranks[0].process.elapsed_ns;
-    let step = |at, level: &str| Step { window: 3, at, level: level.into(), share: 0.1 };
+    let step = |at, level: &str| Step { window: 3, at, level: level.into(), share: 0.1, limit: None };
     // A tenth of the time of one rank of eight: little of the run, much of the little time in MPI.
     trace.ranks[0].process.steps = vec![step(length / 2, "off"), step(length / 2 + length / 10, "kept")];
     assert!(measured_share(&trace) > 0.98);

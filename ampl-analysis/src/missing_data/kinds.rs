@@ -170,6 +170,8 @@ pub enum LessReason {
     RoomOfProgram,
     /// There was no room for more.
     NoRoom,
+    /// A limit of the configuration was reached, by its key.
+    Limit(&'static str),
     /// ampl took this share of the time, and may take the other.
     Overhead(f64, Option<f64>),
 }

@@ -178,6 +178,15 @@ const SIZES: [(&str, f64); 7] = [
     ("GiB", 1073741824.0),
 ];
 
+/// Bytes of a limit.
+pub(super) fn size(text: &str) -> Result<u64, Cause> {
+    let found = bytes(text.trim()).filter(|&bytes| bytes >= 1.0 && bytes < i64::MAX as f64);
+    found.map(|bytes| bytes as u64).ok_or_else(|| {
+        let expected = "bytes with their unit, such as \"64MiB\"".to_owned();
+        Cause::Invalid { found: format!("{text:?}"), expected }
+    })
+}
+
 /// Bytes per second of `sampling.budget`.
 pub(super) fn budget(text: &str) -> Result<f64, Cause> {
     bytes_per_second(text).ok_or_else(|| {
@@ -188,12 +197,15 @@ pub(super) fn budget(text: &str) -> Result<f64, Cause> {
 
 /// Bytes per second of a rate such as `1MB/s` or `0.5 GiB/s`; absent if `text` is none or zero.
 fn bytes_per_second(text: &str) -> Option<f64> {
-    let size = text.trim().strip_suffix("/s")?;
+    bytes(text.trim().strip_suffix("/s")?).filter(|&rate| rate > 0.0)
+}
+
+/// Bytes of a size such as `1MB` or `0.5 GiB`.
+fn bytes(size: &str) -> Option<f64> {
     let digits_end = size.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (digits, unit) = size.split_at(digits_end);
     let (_, unit_bytes) = SIZES.into_iter().find(|(name, _)| *name == unit.trim())?;
-    let rate = digits.parse::<f64>().ok()? * unit_bytes;
-    (rate > 0.0 && rate.is_finite()).then_some(rate)
+    Some(digits.parse::<f64>().ok()? * unit_bytes).filter(|size| size.is_finite())
 }
 
 impl fmt::Display for Marker {

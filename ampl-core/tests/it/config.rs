@@ -74,7 +74,7 @@ fn every_setting_arrives() {
          regions = '!tiny'\nregion_floor = '7ns'\n\
          [[site]]\nmatch = 'MPI_Waitsome'\ntrace = 'off'\n[[site]]\nmatch = 'a.c:3'\ntrace = 'aggregate'\n\
          [output]\ndir = 'runs/{time}-{app}'\nrecord = 'r/{user}.json'\nmode = '0755'\narguments = 'off'\njournal = '/scratch/j'\nrank_summaries = 'sample'\nverify = true\n\
-         [agent]\nmax_overhead = '0.5%'\nmax_structure_overhead = 0.2\n\
+         [agent]\nmax_overhead = '0.5%'\nmax_structure_overhead = 0.2\nmax_memory = '64 MiB'\n\
          [hooks]\nfunctions = true\nkokkos = true\nnvtx = true\nitt = true\nompt = true\nperfstubs = true\n\
          caliper = true\nfilter = 'a, b*'\nfloor = '0us'\n",
     );
@@ -146,7 +146,12 @@ fn every_setting_arrives() {
             summary_error: 0.001,
             verify: true,
         },
-        agent: Agent { client: Rank(0), max_overhead: Some(0.005), max_structure_overhead: 0.2 },
+        agent: Agent {
+            client: Rank(0),
+            max_overhead: Some(0.005),
+            max_structure_overhead: 0.2,
+            max_memory: Some(64 << 20),
+        },
         hooks: Hooks {
             functions: true,
             kokkos: true,
@@ -197,7 +202,7 @@ fn unknown_keys_name_the_nearest() {
         "[agent]\ncolour = 1",
         "2:1",
         "'agent.colour'",
-        "valid here: client, max_overhead, max_structure_overhead",
+        "valid here: client, max_overhead, max_structure_overhead, max_memory",
     );
     one_error("[[metric]]\nname = 'calls'\nrol = 'guide'", "3:1", "'metric.rol'", "'role'");
     one_error("'ä' = 1", "1:1", "'ä'", "valid here");

@@ -83,6 +83,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
         "tests/e2e/governor.rs",
         "calls_are_recorded_up_to_a_limit_of_their_own",
     ),
+    ("agent.max_memory", "tests/e2e/limits.rs", "little_memory_leaves_summaries_and_counts"),
     ("hooks.functions", "tests/e2e/regions.rs", "functions_are_regions_where_asked_for"),
     ("hooks.kokkos", "tests/e2e/tool_hooks.rs", "kokkos_regions_and_kernels"),
     ("hooks.nvtx", "tests/e2e/tool_hooks.rs", "nvtx_ranges"),

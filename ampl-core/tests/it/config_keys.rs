@@ -92,6 +92,7 @@ const ROWS: &[(&str, Effect, &str)] = &[
     ("agent.client", Shows(|c| c.agent.client.0 == 3), "from 0"),
     ("agent.max_overhead", Shows(|c| c.agent.max_overhead == Some(0.005)), "\"1%\""),
     ("agent.max_structure_overhead", Shows(|c| c.agent.max_structure_overhead == 0.03), "\"10%\""),
+    ("agent.max_memory", Shows(|c| c.agent.max_memory == Some(64 << 20)), "\"64MiB\""),
     ("hooks.functions", Shows(|c| c.hooks.functions), "true or false"),
     ("hooks.kokkos", Shows(|c| c.hooks.kokkos), "true or false"),
     ("hooks.nvtx", Shows(|c| c.hooks.nvtx), "true or false"),

@@ -114,11 +114,14 @@ fn any_config() -> impl Strategy<Value = Config> {
             verify,
         });
     let sites = prop::collection::vec(site_policy, 0..3);
-    let agent = (any::<u32>(), share(), share()).prop_map(|(client, share, structure)| Agent {
-        client: Rank(client),
-        max_overhead: Some(share),
-        max_structure_overhead: structure,
-    });
+    let memory = prop::option::of(1..1u64 << 50);
+    let agent =
+        (any::<u32>(), share(), share(), memory).prop_map(|(client, share, structure, max_memory)| Agent {
+            client: Rank(client),
+            max_overhead: Some(share),
+            max_structure_overhead: structure,
+            max_memory,
+        });
     let times = (0.0..1.0f64, any::<u64>());
     let filters = || prop::sample::select(vec!["*", "!*", "solve*,!tiny,!*::*"]).prop_map(filter);
     let regions = (filters(), any::<u64>());

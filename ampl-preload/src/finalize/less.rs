@@ -1,11 +1,12 @@
 //! Messages at the end where no summary follows: where the run is, and ranks that recorded less than configured.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use ampl_core::units::RankSet;
 use ampl_trace::format::Part;
 use ampl_trace::format::v1::Kind;
-use ampl_trace::model::{GaveUp, STEP_CLOCK, Step};
+use ampl_trace::model::{GaveUp, Limit, STEP_CLOCK, Step};
 
 /// Ranks that stepped down, and ranks that went on without the agent.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ pub struct Less {
     costs: bool,
     /// True where any did for want of room.
     room: bool,
+    /// Limits that any did reach.
+    limits: BTreeSet<Limit>,
     /// Ranks whose agents gave up: for want of room, and for a failure.
     gave_up: [Vec<u32>; 2],
 }
@@ -62,7 +65,8 @@ impl Less {
             if level > before.max(1) {
                 // A share is given where cost made it step down; for want of room it is 0.
                 self.costs |= step.share > 0.0;
-                self.room |= step.share <= 0.0;
+                self.room |= step.share <= 0.0 && step.limit.is_none();
+                self.limits.extend(step.limit);
                 from_ns = from_ns.or(Some(step.at));
                 lowest = lowest.max(level);
             }
@@ -84,11 +88,10 @@ impl Less {
                 "drawn" | "structure" => "agent.max_overhead",
                 _ => "agent.max_structure_overhead",
             };
-            let why = match (self.costs, self.room) {
-                (true, false) => format!("to stay within {limit}"),
-                (false, _) => "for want of room (output.journal)".into(),
-                (true, true) => format!("to stay within {limit}, and for want of room (output.journal)"),
-            };
+            let limits = self.limits.iter().map(|limit| limit.key()).chain(self.costs.then_some(limit));
+            let limits = limits.map(|limit| format!("to stay within {limit}"));
+            let why = limits.chain(self.room.then(|| "for want of room (output.journal)".into()));
+            let why = why.collect::<Vec<_>>().join(", and ");
             messages.push(format!(
                 "{} of {ranks} ranks recorded less than was asked for, from {:.3} s on, at the least {}, {why} ({run}): see \
                  what is missing with 'ampl info {run}'",
@@ -169,6 +172,13 @@ mod tests {
         );
         less.note(&steps(&[(5, "off", 0.5)]));
         assert!(said(&less, false)[0].contains("agent.max_structure_overhead, and for want of room"));
+        let limited =
+            r#""steps": [{"window":1,"at":4,"level":"structure","share":0.0,"limit":"agent.max_memory"}]"#;
+        less.note(&rank(limited));
+        assert!(said(&less, false)[0].contains("to stay within agent.max_memory, and to stay within"));
+        let mut less = Less::default();
+        less.note(&rank(limited));
+        assert!(said(&less, false)[0].contains("no times of calls, to stay within agent.max_memory (r)"));
         let mut less = Less::default();
         less.note(&rank("\"gave_up\": \"no-room\""));
         less.note(&rank("\"gave_up\": \"failed\""));

@@ -58,6 +58,11 @@ fn variable(name: &str) -> Option<String> {
     env::var(name).ok()
 }
 
+/// Number of ranks of a world of `ranks` on the node of `rank`, which is this one, by the launcher.
+pub fn ranks_on_node(ranks: u32, rank: u32) -> Option<u32> {
+    [true, false].into_iter().find_map(|open_mpi| launch::on_node(&variable, open_mpi, ranks, rank))
+}
+
 impl Mark {
     fn make(rank: u32, open_mpi: bool) -> std::io::Result<Self> {
         let here = launch::here(&variable, open_mpi);

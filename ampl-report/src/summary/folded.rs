@@ -48,7 +48,7 @@ fn folded(config: &str, changes: &[(u32, usize, Change)]) -> Trace {
         match change {
             Change::Counted => {
                 let (window, at) = (windows[index].window, elapsed_ns / 12 * windows[index].window);
-                let step = Step { window, at, level: "off".into(), share: 0.5 };
+                let step = Step { window, at, level: "off".into(), share: 0.5, limit: None };
                 rank.process.steps = vec![step];
                 windows[index..].iter_mut().for_each(|window| window.cells = Cells::default());
             }

@@ -50,7 +50,8 @@ pub fn text(trace: &Trace, source: &Source<'_>) -> String {
     verdict::write(&mut out, &findings);
     let plan = directory::plan(&trace.run);
     if trace.windows() == 0 {
-        let no_room = Overhead::of(trace, 0).steps.iter().any(|step| step.reason == "journal");
+        let no_room =
+            Overhead::of(trace, 0).steps.iter().any(|step| matches!(step.reason, "journal" | "limit"));
         let why = match no_room {
             true => "none is stored: there was no room",
             false => "none was closed: the thread that called MPI_Init made no call long enough after it",

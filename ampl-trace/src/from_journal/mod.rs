@@ -22,8 +22,8 @@ use crate::error::ReadError;
 use crate::gaps::Reason;
 use crate::journal::{self, Block, BlockKind, Journal, SITE_WORDS, flag, word};
 use crate::model::{
-    Aggregate, ClockFit, FollowedSteps, GaveUp, LASTING_STRATA, LeftOutRegion, Liveness, Process, RankTrace,
-    RunInfo, Step, WindowSummary, call_path,
+    Aggregate, ClockFit, FollowedSteps, GaveUp, LASTING_STRATA, LeftOutRegion, Limit, Liveness, Process,
+    RankTrace, RunInfo, Step, WindowSummary, call_path,
 };
 use crate::record::{
     Kind, OBJECT_HANDLE, Record, Records, TEXT_DECISION, TEXT_LEFT_OUT, TEXT_METADATA, TEXT_RUN, TEXT_STEP,
@@ -116,7 +116,10 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
     out.rank.process.calls = counted.collect();
     let missing =
         [journal.header[word::FULL], if without_memory { journal.header[word::SPILLED] } else { 0 }];
-    out.rank.process.steps.extend(lacking(missing, clock, &out.rank));
+    let limited = journal.header[word::FLAGS] & flag::MAX_MEMORY != 0;
+    let step = lacking(missing, clock, &out.rank);
+    let limit = limited.then_some(Limit::MaxMemory);
+    out.rank.process.steps.extend(step.map(|step| Step { limit, ..step }));
     after.decide(out.rank.windows.entries_mut());
     let mut encoder = Encoder::new(settings);
     for (blocks, structure) in threads.values().zip(&out.structure.threads) {
@@ -211,12 +214,14 @@ fn lacking(ticks: [u64; 2], clock: Clock, rank: &RankTrace) -> Option<Step> {
         at: clock.instant(ticks).max(0) as u64,
         level: "summaries".into(),
         share: 0.0,
+        limit: None,
     })
 }
 
 /// Reason for which counted calls of a process with that journal are missing, where nothing else is known of them.
 fn reason_otherwise(header: &[u64], without_memory: bool) -> Reason {
     match header[word::FLAGS] {
+        flags if header[word::FULL] > 0 && flags & flag::MAX_MEMORY != 0 => Reason::Limit,
         _ if header[word::FULL] > 0 || without_memory => Reason::Room,
         flags if flags & flag::NO_ROOM != 0 => Reason::Room,
         flags if flags & flag::DISABLED != 0 => Reason::Failed,

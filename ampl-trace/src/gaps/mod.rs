@@ -43,11 +43,13 @@ pub enum Reason {
     Failed = 9,
     /// Not known.
     Unknown = 10,
+    /// A limit of memory or of the trace's size was reached.
+    Limit = 11,
 }
 
 impl Reason {
     /// Number of reasons.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 11;
 
     /// All of them, by number.
     pub const ALL: [Self; Self::COUNT] = [
@@ -61,6 +63,7 @@ impl Reason {
         Self::Unfinished,
         Self::Failed,
         Self::Unknown,
+        Self::Limit,
     ];
 
     /// The name in output.
@@ -76,6 +79,7 @@ impl Reason {
             Self::Unfinished => "unfinished",
             Self::Failed => "failed",
             Self::Unknown => "unknown",
+            Self::Limit => "limit",
         }
     }
 

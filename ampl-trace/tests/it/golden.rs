@@ -194,7 +194,8 @@ fn rank(number: u32) -> RankTrace {
     let mut calls =
         vec![(number_of("MPI_Isend"), TURNS), (number_of("MPI_Barrier"), TURNS), (number_of("MPI_Wtime"), 9)];
     calls.sort_unstable();
-    let steps = vec![Step { window: 2, at: 1_500_000, level: "summaries".into(), share: 0.015_625 }];
+    let steps =
+        vec![Step { window: 2, at: 1_500_000, level: "summaries".into(), share: 0.015_625, limit: None }];
     RankTrace {
         process: Process {
             rank: number,

@@ -86,7 +86,7 @@ prop_compose! {
     ) -> Process {
         let calls = calls.into_iter().collect();
         let step = |((window, at), level, share): ((u64, u64), usize, f64)| {
-            Step { window, at, level: ["kept", "summaries", "off"][level].into(), share }
+            Step { window, at, level: ["kept", "summaries", "off"][level].into(), share, limit: None }
         };
         let steps = steps.into_iter().map(step).collect();
         let clock = clock.map(|(offset_ns, error_ns, drift)| ClockFit {

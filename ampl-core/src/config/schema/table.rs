@@ -493,5 +493,12 @@ settings! {
             "Share of a thread's processor time that recording calls without their times may take; a rank that takes more \
              only counts them, and the trace has how many and where. At least `agent.max_overhead`.",
             default("\"10%\""), range("above 0 and below 1"), examples("\"3%\"", "0");
+        max_memory: Option<u64> = None,
+            Maybe(Text { read: marker::size, write: |bytes: &u64| Some(format!("\"{bytes}B\"")) }),
+            "Memory of a node that ampl may take for all ranks there, shared memory included. Times of calls are not stored \
+             beyond half of it, calls beyond seven eighths; each rank takes some 200 kB whatever the limit is. Without it, \
+             journals leave most of the node's shared memory free, and a quarter of all memory.",
+            range("bytes with their unit: B, kB, MB, GB, KiB, MiB or GiB"),
+            examples("\"64MiB\"", "64");
     }
 }
