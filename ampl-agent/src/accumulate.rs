@@ -205,6 +205,20 @@ impl Totals {
         }
     }
 
+    /// Adds one call that no metric observes, of so many ticks inside MPI.
+    #[inline(always)]
+    pub fn count_call(&mut self, ticks: u64) {
+        self.calls += 1;
+        self.mpi_ticks += ticks;
+    }
+
+    /// Adds the bytes of a call's messages.
+    #[inline(always)]
+    pub fn add_bytes(&mut self, sent: u64, received: u64) {
+        self.sent += sent;
+        self.received += received;
+    }
+
     /// Adds time inside MPI to the window's total; a call that crosses a period's end has part in each.
     #[inline]
     pub fn add_time(&mut self, ticks: u64) {

@@ -28,6 +28,9 @@ const MOST_RUNS: usize = 1 << 20;
 /// take longer than others may.
 const TOGETHER: usize = 32;
 
+/// Most calls of a run: what its word can hold.
+const LONGEST_RUN: u64 = u32::MAX as u64;
+
 /// The calls of a thread as terminals.
 #[derive(Debug)]
 pub struct Log {
@@ -131,6 +134,38 @@ impl Log {
             return true;
         }
         self.turn(terminal, count);
+        true
+    }
+
+    /// As [`push`](Self::push) of one call, if that takes no rare work; returns whether it did. Never panics.
+    #[inline(always)]
+    #[must_use]
+    pub fn push_shortly(&mut self, terminal: u32) -> bool {
+        let (open, length) = self.open;
+        if self.lost {
+            return false;
+        }
+        // A run of none has no terminal.
+        if open == terminal && length.wrapping_sub(1) < LONGEST_RUN - 1 {
+            self.open.1 = length + 1;
+            if let Some(run) = self.runs.words.get_mut(self.at.wrapping_sub(1)) {
+                *run = run.wrapping_add(1 << 32);
+            }
+        } else {
+            if self.at - self.taken >= TOGETHER {
+                return false;
+            }
+            let (Some(run), Some(committed)) =
+                (self.runs.words.get_mut(self.at), self.runs.head.get(head::COMMITTED))
+            else {
+                return false;
+            };
+            *run = u64::from(terminal) | 1 << 32;
+            self.at += 1;
+            committed.store(self.at as u64, Ordering::Release);
+            self.open = (terminal, 1);
+        }
+        self.calls += 1;
         true
     }
 

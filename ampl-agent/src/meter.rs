@@ -55,6 +55,18 @@ impl Meter {
         true
     }
 
+    /// True where [`is_due`](Self::is_due) would return false.
+    #[inline(always)]
+    pub fn rests(&self) -> bool {
+        self.left > 1
+    }
+
+    /// As [`is_due`](Self::is_due), where it [rests](Self::rests).
+    #[inline(always)]
+    pub fn pass(&mut self) {
+        self.left = self.left.wrapping_sub(1);
+    }
+
     /// Ticks per call, as far as is known.
     #[inline(always)]
     pub fn per_call(&self) -> u64 {

@@ -26,6 +26,8 @@ pub struct Given<'a> {
     pub generation: u64,
     /// The words that determine the call's record; at most [`MOST_WORDS`], as many for every call of the function.
     pub words: &'a [usize],
+    /// The value that the call has given, where its function gives one; there are fewer words then.
+    pub value: Option<u32>,
 }
 
 /// Terminal and bytes of a call.
@@ -43,8 +45,9 @@ pub struct Outcome {
 #[repr(align(128))]
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// Terminal, flags and function, as of [`key`].
-    key: u64,
+    terminal: u32,
+    /// Flags and function, as of [`kind`].
+    kind: u32,
     address: u64,
     generation: u64,
     sent: u64,
@@ -53,16 +56,33 @@ struct Entry {
 }
 
 /// No call has that function.
-const EMPTY: Entry =
-    Entry { key: u64::MAX, address: 0, generation: 0, sent: 0, received: 0, words: [0; MOST_WORDS] };
+const EMPTY: Entry = Entry {
+    terminal: 0,
+    kind: u32::MAX,
+    address: 0,
+    generation: 0,
+    sent: 0,
+    received: 0,
+    words: [0; MOST_WORDS],
+};
 
 /// The latest calls of some terminals.
 #[derive(Debug, Default)]
 pub struct Repeats(Vec<Entry>);
 
 #[inline(always)]
-fn key(terminal: u32, given: &Given<'_>) -> u64 {
-    u64::from(terminal) << 24 | u64::from(given.flags) << 16 | u64::from(given.function.0)
+fn kind(given: &Given<'_>) -> u32 {
+    u32::from(given.flags) << 16 | u32::from(given.function.0)
+}
+
+/// True where `words` are the first ones of an entry: two at a time, for a call of memcmp would be one more thing to
+/// fetch.
+#[inline(always)]
+fn begins(entry: &[usize; MOST_WORDS], words: &[usize]) -> bool {
+    let ((pairs, rest), (own, _)) = (words.as_chunks::<2>(), entry.as_chunks::<2>());
+    let differ = |(one, other): (&[usize; 2], &[usize; 2])| (one[0] ^ other[0] | one[1] ^ other[1]) != 0;
+    !pairs.iter().zip(own).any(differ)
+        && rest.first().is_none_or(|word| entry.get(words.len() - 1) == Some(word))
 }
 
 impl Repeats {
@@ -70,11 +90,12 @@ impl Repeats {
     #[inline(always)]
     pub fn find(&self, terminal: u32, given: &Given<'_>) -> Option<Outcome> {
         let entry = self.0.get(terminal as usize % ENTRIES)?;
-        let same = entry.key == key(terminal, given)
+        let same = entry.terminal == terminal
+            && entry.kind == kind(given)
             && entry.address == given.address
             && entry.generation == given.generation
-            // Word by word: a call of memcmp would be one more thing to fetch.
-            && entry.words.iter().zip(given.words).all(|(one, other)| one == other);
+            && begins(&entry.words, given.words)
+            && given.value.is_none_or(|value| entry.words.get(given.words.len()) == Some(&(value as usize)));
         same.then_some(Outcome { terminal, sent: entry.sent, received: entry.received })
     }
 
@@ -94,9 +115,12 @@ impl Repeats {
             self.0.resize((at + 1).next_power_of_two(), EMPTY);
         }
         let &Outcome { terminal, sent, received } = outcome;
-        let &Given { address, generation, words, .. } = given;
-        let mut entry = Entry { key: key(terminal, given), address, generation, sent, received, ..EMPTY };
+        let &Given { address, generation, words, value, .. } = given;
+        let mut entry = Entry { terminal, kind: kind(given), address, generation, sent, received, ..EMPTY };
         entry.words[..words.len()].copy_from_slice(words);
+        if let (Some(value), Some(place)) = (value, entry.words.get_mut(words.len())) {
+            *place = value as usize;
+        }
         self.0[at] = entry;
     }
 }
@@ -112,15 +136,18 @@ mod tests {
         #[test]
         fn only_the_same_call_is_found(
             calls in prop::collection::vec(
-                (0u32..3, 0u16..2, 0u8..2, 0u64..2, 0u64..2, prop::collection::vec(0usize..2, 2), any::<bool>()), 0..600
+                (0u32..3, 0u16..2, 0u8..2, 0u64..2, 0u64..2, prop::collection::vec(0usize..2, 2), 0u32..3, any::<bool>()),
+                0..600
             )
         ) {
             let (mut repeats, mut noted) = (Repeats::default(), HashMap::new());
-            for (sent, (terminal, function, flags, address, generation, words, notes)) in (0..).zip(calls) {
+            for (sent, (terminal, function, flags, address, generation, words, value, notes)) in (0..).zip(calls) {
                 // Two of them share an entry.
                 let terminal = terminal % 2 + terminal / 2 * ENTRIES as u32;
-                let given = Given { function: Function(function), flags, address, generation, words: &words };
-                let call = (terminal, function, flags, address, generation, words.clone());
+                // One of the functions gives values.
+                let value = (function == 1).then_some(value);
+                let given = Given { function: Function(function), flags, address, generation, words: &words, value };
+                let call = (terminal, function, flags, address, generation, words.clone(), value);
                 let found = repeats.find(terminal, &given);
                 let last = noted.get(&(terminal as usize % ENTRIES));
                 prop_assert_eq!(found, last.filter(|(of, _)| *of == call).map(|&(_, outcome)| outcome));

@@ -103,9 +103,12 @@ impl Signatures {
         self.follows.get(self.last as usize).copied()
     }
 
-    /// A call of the terminal `next`, which is that of [`next`](Self::next), has been made.
-    #[inline]
+    /// A call of the known terminal `next` has been made.
+    #[inline(always)]
     pub fn advance(&mut self, next: u32) {
+        if let Some(follows) = self.follows.get_mut(self.last as usize) {
+            *follows = next;
+        }
         self.last = next;
     }
 

@@ -11,22 +11,29 @@ const FULL_AT: usize = SITE_ENTRIES / 4 * 3;
 const PLACES: usize = 2 * SITE_ENTRIES;
 /// Index of an entry's word with the function's number; readers ignore its bits above.
 const NOTE: usize = 1;
+/// Index of an entry's word with the number of its calls.
+const CALLS: usize = 2;
 /// In that word: calls are left out of the entry.
 const MUTED: u64 = 1 << 16;
 /// In that word: first bit of the entry whose call came after one of this.
 const NEXT: u32 = 17;
 /// In the same word: calls of the entry are still sampled.
 const SAMPLED: u64 = 1 << 63;
+/// In the same word: calls of the entry need more than a place in the sequence and its totals.
+const WATCHED: u64 = 1 << 62;
 /// Number of the last sampled call of a site; before, the first calls and powers of two are sampled.
 const LAST_SAMPLE: u64 = 1 << 9;
 /// First calls that are all sampled.
 const FIRST_SAMPLES: u64 = 4;
 
+/// The words of an entry.
+type Entry = [u64; SITE_WORDS];
+
 /// Table over mapped words, by return address and function; entries are numbered from 1 as they come, so that those of
 /// a loop lie together.
 #[derive(Debug)]
 pub struct SiteTable {
-    words: &'static mut [u64],
+    entries: &'static mut [Entry],
     used: u32,
     /// Entries by address and function, open addressing; 0 for none.
     index: Vec<u16>,
@@ -40,7 +47,10 @@ pub struct SiteTable {
 impl SiteTable {
     /// A table over at least [`SITE_ENTRIES`] × [`SITE_WORDS`] zeroed words.
     pub fn new(words: &'static mut [u64]) -> Self {
-        Self { words, used: 0, index: vec![0; PLACES], last: (0, 0, 0), expected: 0, samples: false }
+        // It is of several functions.
+        let entries = words.as_chunks_mut().0;
+        entries[0][NOTE] |= WATCHED;
+        Self { entries, used: 0, index: vec![0; PLACES], last: (0, 0, 0), expected: 0, samples: false }
     }
 
     /// Has [`add`](Self::add) ask for samples of calls at sites that are new from here on.
@@ -50,7 +60,7 @@ impl SiteTable {
 
     /// Asks for no more samples of entry `index`.
     pub fn sampled_enough(&mut self, index: u32) {
-        self.words[index as usize * SITE_WORDS + NOTE] &= !SAMPLED;
+        self.entries[index as usize][NOTE] &= !SAMPLED;
     }
 
     /// Index of the entry for that call, and whether it is new.
@@ -77,37 +87,66 @@ impl SiteTable {
         is_expected
     }
 
+    /// Has [`settled`](Self::settled) leave entry `index` out.
+    pub fn watch(&mut self, index: u32) {
+        self.entries[index as usize][NOTE] |= WATCHED;
+    }
+
+    /// The entry of such calls, if it is known, and the next call needs no more than
+    /// [`add_settled`](Self::add_settled): the entry is neither muted nor [watched](Self::watch), and the call is no sample.
+    #[inline(always)]
+    pub fn settled(&mut self, address: u64, function: u16) -> Option<u32> {
+        if !self.reach(address, function) && !self.recall(address, function) {
+            return None;
+        }
+        let index = self.last.2;
+        let entry = self.entries.get(index as usize)?;
+        fetch(&raw const entry[SITE_WORDS - 1]);
+        let note = entry[NOTE];
+        let needs_more = note & (MUTED | SAMPLED | WATCHED) != 0
+            && (note & (MUTED | WATCHED) != 0 || is_sample(entry[CALLS] + 1));
+        (!needs_more).then_some(index)
+    }
+
+    /// As [`add`](Self::add), to a [settled](Self::settled) entry.
+    #[inline(always)]
+    pub fn add_settled(&mut self, index: u32, ticks: u64, sent: u64, received: u64) {
+        if let Some(entry) = self.entries.get_mut(index as usize) {
+            sum_up(entry, ticks, sent, received);
+        }
+    }
+
     #[inline(always)]
     fn pass(&mut self, found: (u64, u16, u32)) {
         self.last = found;
-        self.expected = (self.words[found.2 as usize * SITE_WORDS + NOTE] >> NEXT) as u32;
+        self.expected = (self.entries[found.2 as usize][NOTE] >> NEXT) as u32;
     }
 
     /// Index and function of each entry.
     pub fn entries(&self) -> impl Iterator<Item = (u32, u16)> {
-        (1..=self.used).map(|entry| (entry, self.words[entry as usize * SITE_WORDS + NOTE] as u16))
+        (1..=self.used).map(|entry| (entry, self.entries[entry as usize][NOTE] as u16))
     }
 
     /// Address of entry `index`.
     pub fn address(&self, index: u32) -> u64 {
-        self.words[index as usize * SITE_WORDS]
+        self.entries[index as usize][0]
     }
 
     /// Calls of entry `index` so far.
     pub fn calls(&self, index: u32) -> u64 {
-        self.words[index as usize * SITE_WORDS + 2]
+        self.entries[index as usize][CALLS]
     }
 
     #[inline]
     fn is(&self, entry: u32, address: u64, function: u16) -> bool {
-        let entry = &self.words[entry as usize * SITE_WORDS..][..2];
+        let entry = &self.entries[entry as usize];
         entry[0] == address && entry[1] as u16 == function
     }
 
     /// Asks for the entry that is expected.
     #[inline(always)]
     pub fn fetch(&self) {
-        let entry = self.words.as_ptr().wrapping_add(self.expected as usize * SITE_WORDS);
+        let entry = self.entries.as_ptr().wrapping_add(self.expected as usize).cast::<u64>();
         fetch(entry);
         fetch(entry.wrapping_add(SITE_WORDS - 1));
     }
@@ -116,14 +155,28 @@ impl SiteTable {
     #[inline(never)]
     fn look_up(&mut self, address: u64, function: u16) -> (u32, bool) {
         let (entry, new) = self.search(address, function);
-        let note = &mut self.words[self.last.2 as usize * SITE_WORDS + NOTE];
-        *note = *note & (((MUTED << 1) - 1) | SAMPLED) | u64::from(entry) << NEXT;
+        let note = &mut self.entries[self.last.2 as usize][NOTE];
+        *note = *note & (((MUTED << 1) - 1) | SAMPLED | WATCHED) | u64::from(entry) << NEXT;
         (entry, new)
     }
 
+    /// [Looks up](Self::look_up) an entry that is there already; returns whether it is.
+    #[inline(never)]
+    fn recall(&mut self, address: u64, function: u16) -> bool {
+        let mut place = place(address, function);
+        while self.index[place] != 0 {
+            if self.is(u32::from(self.index[place]), address, function) {
+                let (entry, _) = self.look_up(address, function);
+                self.pass((address, function, entry));
+                return true;
+            }
+            place = (place + 1) % PLACES;
+        }
+        false
+    }
+
     fn search(&mut self, address: u64, function: u16) -> (u32, bool) {
-        let key = address ^ u64::from(function) << 48;
-        let mut place = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 53) as usize % PLACES;
+        let mut place = place(address, function);
         loop {
             match u32::from(self.index[place]) {
                 // Entry 0 is the shared one of a full table.
@@ -131,7 +184,7 @@ impl SiteTable {
                 0 => {
                     self.used += 1;
                     self.index[place] = self.used as u16;
-                    let entry = &mut self.words[self.used as usize * SITE_WORDS..][..SITE_WORDS];
+                    let entry = &mut self.entries[self.used as usize];
                     let sampled = if self.samples { SAMPLED } else { 0 };
                     (entry[0], entry[1]) = (address, u64::from(function) | sampled);
                     return (self.used, true);
@@ -146,7 +199,7 @@ impl SiteTable {
     pub fn mute(&mut self, index: u32) {
         // Entry 0 is shared by sites that have nothing to do with each other.
         if index != 0 {
-            self.words[index as usize * SITE_WORDS + NOTE] |= MUTED;
+            self.entries[index as usize][NOTE] |= MUTED;
         }
     }
 
@@ -157,7 +210,7 @@ impl SiteTable {
     /// Single values on purpose: a struct would be stored in halves and loaded whole, which stalls.
     #[inline]
     pub fn add(&mut self, index: u32, function: u16, ticks: u64, sent: u64, received: u64) -> bool {
-        let entry = &mut self.words[index as usize * SITE_WORDS..][..SITE_WORDS];
+        let Some(entry) = self.entries.get_mut(index as usize) else { return false };
         let mut is_sample = false;
         if entry[NOTE] & (MUTED | SAMPLED) != 0 {
             if entry[NOTE] & MUTED != 0 {
@@ -165,32 +218,50 @@ impl SiteTable {
             }
             is_sample = samples(entry);
         }
-        entry[1] = entry[1] & !0xffff | u64::from(function);
-        if entry[2] == 0 || ticks < entry[5] {
-            entry[5] = ticks;
-        }
-        entry[6] = entry[6].max(ticks);
-        entry[3] += ticks;
-        // In whole numbers, which leave the program's floating-point environment as it is.
-        let square = u128::from(ticks) * u128::from(ticks);
-        let (low, carries) = entry[4].overflowing_add(square as u64);
-        entry[4] = low;
-        entry[7] += sent;
-        entry[8] += received;
-        entry[9] = entry[9].wrapping_add((square >> 64) as u64 + u64::from(carries));
-        // Last: an entry counts once its totals are there.
-        entry[2] += 1;
+        entry[NOTE] = entry[NOTE] & !0xffff | u64::from(function);
+        sum_up(entry, ticks, sent, received);
         is_sample
     }
 }
 
+/// Adds a call to its entry.
+#[inline(always)]
+fn sum_up(entry: &mut Entry, ticks: u64, sent: u64, received: u64) {
+    if entry[CALLS] == 0 || ticks < entry[5] {
+        entry[5] = ticks;
+    }
+    entry[6] = entry[6].max(ticks);
+    entry[3] += ticks;
+    // In whole numbers, which leave the program's floating-point environment as it is.
+    let square = u128::from(ticks) * u128::from(ticks);
+    let (low, carries) = entry[4].overflowing_add(square as u64);
+    entry[4] = low;
+    entry[7] += sent;
+    entry[8] += received;
+    entry[9] = entry[9].wrapping_add((square >> 64) as u64 + u64::from(carries));
+    // Last: an entry counts once its totals are there.
+    entry[CALLS] += 1;
+}
+
+/// Place in the index at which the search for such an entry begins.
+fn place(address: u64, function: u16) -> usize {
+    let key = address ^ u64::from(function) << 48;
+    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 53) as usize % PLACES
+}
+
 /// True where the next call of a sampled entry is sampled; clears the entry's flag after its last sample.
 #[cold]
-fn samples(entry: &mut [u64]) -> bool {
-    let number = entry[2] + 1;
+fn samples(entry: &mut Entry) -> bool {
+    let number = entry[CALLS] + 1;
     if number >= LAST_SAMPLE {
         entry[NOTE] &= !SAMPLED;
     }
+    is_sample(number)
+}
+
+/// True where the call of that number is sampled, at an entry that still is; its flag goes with the last one.
+#[inline(always)]
+fn is_sample(number: u64) -> bool {
     number <= FIRST_SAMPLES || number.is_power_of_two()
 }
 
@@ -235,13 +306,13 @@ mod tests {
         assert!(new && other != first);
         table.add(first, 7, 10, 3, 0);
         table.add(first, 7, 4, 3, 0);
-        let entry = &table.words[first as usize * SITE_WORDS..][..SITE_WORDS];
+        let entry = &table.entries[first as usize];
         assert_eq!(&entry[2..4], &[2, 14]);
         assert_eq!(&entry[4..], &[116, 4, 10, 6, 0, 0]);
         // Squares that fill two words.
         table.add(first, 7, 3 << 62, 0, 0);
         table.add(first, 7, (1 << 32) - 1, 0, 0);
-        let entry = &table.words[first as usize * SITE_WORDS..][..SITE_WORDS];
+        let entry = &table.entries[first as usize];
         let square = |ticks: u128| ticks * ticks;
         let sum = 116 + square(3 << 62) + square((1 << 32) - 1);
         assert_eq!((entry[4], entry[9]), (sum as u64, (sum >> 64) as u64));
@@ -271,9 +342,38 @@ mod tests {
         let expected: Vec<u64> = [1, 2, 3].into_iter().chain((2..10).map(|power| 1 << power)).collect();
         assert_eq!(numbers, expected);
         for entry in [before, one, other] {
-            assert_eq!(table.words[entry as usize * SITE_WORDS + NOTE] & SAMPLED, 0);
-            assert_eq!(table.words[entry as usize * SITE_WORDS + 2], 10_000);
+            assert_eq!(table.entries[entry as usize][NOTE] & SAMPLED, 0);
+            assert_eq!(table.entries[entry as usize][CALLS], 10_000);
         }
+    }
+
+    #[test]
+    fn an_entry_is_settled_where_it_needs_no_more_than_totals() {
+        let mut table = table();
+        let (one, _) = table.find(0x1000, 7);
+        assert_eq!(table.settled(0x1000, 7), Some(one));
+        let (other, _) = table.find(0x2000, 7);
+        assert_eq!((table.settled(0x1000, 7), table.settled(0x2000, 7)), (Some(one), Some(other)));
+        assert_eq!((table.settled(0x2000, 8), table.used), (None, 2));
+        table.watch(other);
+        table.mute(one);
+        for address in [0x2000, 0x1000, 0x2000] {
+            table.find(address, 7);
+            assert_eq!(table.settled(address, 7), None);
+        }
+        // Calls that are sampled take another way than those between them.
+        table.sample();
+        let (sampled, _) = table.find(0x3000, 7);
+        let mut samples = Vec::new();
+        for number in 1..=2000u64 {
+            match table.settled(0x3000, 7) {
+                Some(index) => table.add_settled(index, 1, 2, 3),
+                None => samples.extend(table.add(sampled, 7, 1, 2, 3).then_some(number)),
+            }
+        }
+        assert_eq!(samples, [1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512]);
+        let entry = &table.entries[sampled as usize];
+        assert_eq!(entry[2..], [2000, 2000, 2000, 1, 1, 4000, 6000, 0]);
     }
 
     #[test]
@@ -286,7 +386,7 @@ mod tests {
             table.mute(0);
             table.add(index, 7, 10, 3, 0);
         }
-        let calls = |index: u32| table.words[index as usize * SITE_WORDS + 2];
+        let calls = |index: u32| table.entries[index as usize][CALLS];
         assert_eq!([muted, other, 0].map(calls), [0, 1, 1]);
     }
 

@@ -174,6 +174,12 @@ impl Stream {
             && (self.cursors[usize::from(buffered)].has_room(words) || self.next_block(words, buffered))
     }
 
+    /// True where a [call](Self::call) needs no new block.
+    #[inline(always)]
+    pub fn has_room_for_call(&self) -> bool {
+        !self.full && self.cursors[usize::from(self.buffers)].has_room(CALL_WORDS)
+    }
+
     #[cold]
     fn next_block(&mut self, words: usize, buffered: bool) -> bool {
         let [stream, buffer] = &mut self.cursors;

@@ -32,11 +32,13 @@ use crate::window::Boundary;
 mod close;
 mod gaps;
 mod gather;
+mod markers;
 mod overhead_check;
 mod program;
 mod rare;
 mod regions;
 mod retrospective;
+mod short_way;
 mod site;
 mod steps;
 mod structure;
@@ -44,6 +46,7 @@ mod structure;
 pub use overhead_check::CHECK_EVERY;
 use overhead_check::LastCheck;
 pub use regions::NamedRegion;
+pub use short_way::{Settled, Span};
 use steps::Steps;
 
 /// A call that has returned.
@@ -143,6 +146,14 @@ pub struct Thread {
     selected: Vec<SiteTrace>,
     /// Metrics that observe a site's calls, one bit each; empty where none does.
     observers: Vec<u64>,
+    /// Terminal by site of the latest call there that was looked up.
+    latest: Vec<u32>,
+    /// True where the terminal found last is likely to come again.
+    is_likely: bool,
+    /// True where repeated calls may take the [short way](short_way).
+    is_plain: bool,
+    /// True where none may, whatever else holds.
+    takes_whole_way: bool,
 }
 
 impl Thread {
@@ -211,6 +222,10 @@ impl Thread {
                 || !shared.policies.is_empty(),
             selected: Vec::new(),
             observers: Vec::new(),
+            latest: vec![u32::MAX; SITE_ENTRIES],
+            is_likely: false,
+            is_plain: false,
+            takes_whole_way: false,
             shared,
         };
         thread.begin_sampling();
@@ -281,14 +296,6 @@ impl Thread {
         now >= self.until || self.shared.window() != self.window || self.marker == Some(function.0)
     }
 
-    /// Closes the windows that end where `function` is called at `now`; returns whether one was closed.
-    pub fn end_windows(&mut self, function: Function, address: u64, now: u64) -> bool {
-        if self.catch_up(now) {
-            return true;
-        }
-        self.marker == Some(function.0) && self.meets_marker(address, now)
-    }
-
     /// Takes part in the window open at `now`, closing those that are over; returns whether any was closed.
     #[inline]
     pub fn catch_up(&mut self, now: u64) -> bool {
@@ -299,48 +306,6 @@ impl Thread {
             self.follow(now);
         }
         false
-    }
-
-    #[cold]
-    fn meets_marker(&mut self, address: u64, now: u64) -> bool {
-        let shared = self.shared.clone();
-        let Some(Boundary::Call { site, .. }) = &shared.boundary else {
-            return self.meets_step(address, now);
-        };
-        if site.as_ref().is_some_and(|ranges| !self.marker_accepts(address, ranges)) {
-            return false;
-        }
-        self.mark(now)
-    }
-
-    /// Meets a marker at `now` without the lock. If it returns true, the marker is done: [`Thread::end_windows`] must
-    /// not see it.
-    #[inline]
-    pub fn pass_marker(&self, now: u64) -> bool {
-        now < self.passes_until && self.shared.credits.consume()
-    }
-
-    /// A marker is met at `now`: ends the open window if it is the last of its. Returns whether the window was closed.
-    fn mark(&mut self, now: u64) -> bool {
-        if self.pass_marker(now) {
-            return false;
-        }
-        let shared = self.shared.clone();
-        if shared.markers(self.window.0) == Some(1) && self.gather(&shared, now) {
-            return false;
-        }
-        self.rarely(|thread| {
-            let mut open = thread.lock(&shared);
-            open.markers_met += 1;
-            let markers = shared.markers(open.window.0);
-            let ends = !open.fallen_back && markers.is_some_and(|markers| open.markers_met >= markers);
-            let closed = ends && thread.turn(&mut open, now, now);
-            if ends {
-                thread.join(&open, now);
-            }
-            shared.grant(&mut open);
-            closed
-        })
     }
 
     /// After MPI has returned: accumulates and, if kept, records the call.
@@ -478,6 +443,7 @@ impl Thread {
         self.last_check.stored |= self.stores;
         self.gaps.untimed |= self.is_off();
         self.end_search_if_off();
+        self.note_plain();
     }
 
     /// A newer clock pair has been taken: ticks are converted with it from here on.

@@ -25,6 +25,12 @@ pub fn is_disabled() -> bool {
     privileged || env::var_os("AMPL_DISABLE").is_some_and(|value| value == "1")
 }
 
+/// True where all calls are to take the whole way, for tests that compare it with the
+/// [short one](crate::intercept).
+pub fn takes_whole_way() -> bool {
+    env::var_os("AMPL_WHOLE_WAY").is_some()
+}
+
 /// Sources of regions that the job asks for, as [bits](hook_source::HookSource::bit).
 pub fn hook_sources() -> u32 {
     if is_disabled() {

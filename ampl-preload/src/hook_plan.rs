@@ -5,6 +5,7 @@ mod step;
 use std::sync::OnceLock;
 
 use ampl_agent::prefetch::fetch;
+use ampl_agent::repeats::MOST_WORDS;
 use ampl_agent::shared::Shared;
 use ampl_core::mpi::traffic::{Ends, Operands};
 use ampl_core::mpi::{
@@ -42,8 +43,6 @@ pub struct HookPlan {
     pub flag: Option<u8>,
     /// True where it reads its request (and does not only make it).
     pub names_request: bool,
-    /// True where that request is passed by value in C.
-    pub request_by_value: bool,
     /// True where it may end the requests it reads, or complete them.
     pub completes: bool,
     /// True where the request it makes is persistent.
@@ -64,10 +63,10 @@ pub struct HookPlan {
     pub rest: &'static Rest,
     /// Number of its first words that determine the record of its inputs, and its bytes; `None` where they do not.
     pub telling: Option<u8>,
-    /// True where the record of its inputs is only the request it is about.
-    pub asks_one: bool,
-    /// True where its outputs are not recorded, but for the request that it makes.
-    pub silent: bool,
+    /// How its outputs get into the record.
+    pub outputs: Outputs,
+    /// True where its calls in C may take the [short way](crate::intercept).
+    pub short_way: bool,
     /// Indices of the source and tag arguments, where a status is all that is recorded of its outputs: if the call
     /// names one source and one tag, its message has these.
     pub answer: Option<(u8, u8)>,
@@ -88,6 +87,21 @@ pub struct Rest {
     pub index: Option<u8>,
     /// Index of the output with their number.
     pub outcount: Option<u8>,
+    /// True where its request is passed by value in C.
+    pub request_by_value: bool,
+    /// True where the record of its inputs is only the request it is about.
+    pub asks_one: bool,
+}
+
+/// Outputs of a function as they are recorded, but for the request that it makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outputs {
+    /// No output is.
+    Silent,
+    /// One is: an integer of 32 bits behind the argument of that index.
+    Value(u8),
+    /// Anything else.
+    Other,
 }
 
 /// Work for calls of a function while the agent is to cost next to nothing.
@@ -136,6 +150,17 @@ pub fn of(function: Function) -> Option<&'static HookPlan> {
     ALL.get(usize::from(function.0))?.0.get()
 }
 
+/// As [`of`], once plans have been [derived](derive).
+///
+/// # Safety
+/// They must have been, and `function` must be one of the table's.
+#[inline(always)]
+pub unsafe fn of_derived(function: Function) -> &'static HookPlan {
+    debug_assert!(of(function).is_some());
+    // SAFETY: the caller's promise.
+    unsafe { ALL.get_unchecked(usize::from(function.0)).0.get().unwrap_unchecked() }
+}
+
 /// Prefetches the plan of `function`, which is to be called.
 #[inline(always)]
 pub fn fetch_of(function: Function) {
@@ -161,6 +186,7 @@ pub fn derive(shared: &Shared) -> [FastPath; FUNCTION_COUNT] {
             passage,
             ends: one.ends.filter(|_| partners),
             tells_partners: one.tells_partners && partners,
+            short_way: one.short_way && !observed && !(one.ends.is_some() && partners),
             ..one
         };
         ALL[index].0.get_or_init(|| recipe).passage
@@ -206,6 +232,26 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> HookPlan {
         together(params.map(move |(param, index)| (index, step(param))).collect())
     };
     let (inputs, outputs) = (steps(is_input, input_step), steps(is_output, output_step));
+    let telling = telling(&inputs).filter(|_| !asks_anew(spec.traffic));
+    let told = match outputs[..] {
+        [] | [(_, Step::RequestAfter)] => Outputs::Silent,
+        [(index, Step::Value(kind))] if is_integer(kind) && telling.is_none_or(leaves_room) => {
+            Outputs::Value(index)
+        }
+        _ => Outputs::Other,
+    };
+    let answer = match outputs[..] {
+        [(_, Step::Status | Step::RequestAfter)] if has_message => position(&|param| param.name == "source")
+            .zip(position(&|param| matches!(param.name, "tag" | "recvtag"))),
+        _ => None,
+    };
+    let flag = match spec.class {
+        Class::Poll => position(&|param| matches!(param.name, "flag" | "outcount")),
+        _ => None,
+    };
+    let repeats = telling.is_some() && (told != Outputs::Other || answer.is_some() || flag.is_some());
+    let is_followed = request.is_some() || in_out || gives || function == ids::MPI_PCONTROL;
+    let is_rare = matches!(spec.class, Class::Lifecycle | Class::CountOnly);
     // The graphs' edge lists have that name too.
     let index = request.and_then(|_| position(&tells_request));
     let outcount = position(&|param| param.name == "outcount");
@@ -219,12 +265,8 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> HookPlan {
         request_count: if array { position(&counts) } else { None },
         status,
         receives,
-        flag: match spec.class {
-            Class::Poll => position(&|param| matches!(param.name, "flag" | "outcount")),
-            _ => None,
-        },
+        flag,
         names_request,
-        request_by_value: !array && passed == Some(Direction::In),
         completes,
         makes_persistent,
         makes_receive: matches!(spec.traffic, Traffic::Recv | Traffic::RecvInit | Traffic::Sendrecv)
@@ -241,19 +283,31 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> HookPlan {
         },
         prepares: names_request || in_out || (status.is_some() && receives) || function == ids::MPI_PCONTROL,
         communicates: waits || blocks || spec.traffic.is_message(),
-        telling: telling(&inputs).filter(|_| !asks_anew(spec.traffic)),
-        asks_one: matches!(inputs[..], [(_, Step::Request)]),
-        silent: matches!(outputs[..], [] | [(_, Step::RequestAfter)]),
-        answer: match outputs[..] {
-            [(_, Step::Status | Step::RequestAfter)] if has_message => {
-                position(&|param| param.name == "source")
-                    .zip(position(&|param| matches!(param.name, "tag" | "recvtag")))
-            }
-            _ => None,
-        },
+        telling,
+        outputs: told,
+        short_way: repeats && !is_followed && !is_rare,
+        answer,
         about: about(spec),
-        rest: Box::leak(Box::new(Rest { inputs, outputs, outcome, index, outcount })),
+        rest: Box::leak(Box::new(Rest {
+            request_by_value: !array && passed == Some(Direction::In),
+            asks_one: matches!(inputs[..], [(_, Step::Request)]),
+            inputs,
+            outputs,
+            outcome,
+            index,
+            outcount,
+        })),
     }
+}
+
+/// True where values of `kind` have 32 bits, and the same bits are the same word of the record.
+fn is_integer(kind: Kind) -> bool {
+    matches!(kind, Kind::Int | Kind::Logical | Kind::Rank | Kind::Tag | Kind::IntOrUndefined)
+}
+
+/// True where so many [telling](HookPlan::telling) words leave room for a value behind them.
+fn leaves_room(words: u8) -> bool {
+    usize::from(words) < MOST_WORDS
 }
 
 /// Stands for the first index in [`HookPlan::about`] where a function has no such argument.
@@ -302,7 +356,7 @@ mod tests {
         assert!(completing.into_iter().all(|function| of(function).completes));
         let others = [ids::MPI_START, ids::MPI_CANCEL, ids::MPI_REQUEST_GET_STATUS, ids::MPI_ISEND];
         assert!(!others.into_iter().any(|function| of(function).completes));
-        assert_eq!(others.map(|function| of(function).request_by_value), [false, false, true, false]);
+        assert_eq!(others.map(|function| of(function).rest.request_by_value), [false, false, true, false]);
         assert_eq!(of(ids::MPI_WAITANY).rest.index, Some(2));
         assert!(of(ids::MPI_PRECV_INIT).makes_receive && !of(ids::MPI_PSEND_INIT).makes_receive);
         assert!(!of(ids::MPI_COMM_RANK).communicates && of(ids::MPI_COMM_RANK).local);
@@ -350,21 +404,41 @@ mod tests {
             (ids::MPI_BARRIER, 1),
         ] {
             assert_eq!(
-                (of(function).telling, of(function).silent),
-                (Some(words), true),
+                (of(function).telling, of(function).outputs),
+                (Some(words), Outputs::Silent),
                 "{}",
                 function.name()
             );
         }
-        for (function, words) in
-            [(ids::MPI_RECV, 6), (ids::MPI_IPROBE, 3), (ids::MPI_COMM_RANK, 1), (ids::MPI_COMM_DUP, 1)]
-        {
+        for (function, words, outputs) in [
+            (ids::MPI_RECV, 6, Outputs::Other),
+            (ids::MPI_IPROBE, 3, Outputs::Other),
+            (ids::MPI_COMM_RANK, 1, Outputs::Value(1)),
+            (ids::MPI_GET_ADDRESS, 1, Outputs::Other),
+            (ids::MPI_COMM_DUP, 1, Outputs::Other),
+        ] {
             assert_eq!(
-                (of(function).telling, of(function).silent),
-                (Some(words), false),
+                (of(function).telling, of(function).outputs),
+                (Some(words), outputs),
                 "{}",
                 function.name()
             );
+        }
+        for (function, short) in [
+            (ids::MPI_SEND, true),
+            (ids::MPI_RECV, true),
+            (ids::MPI_IPROBE, true),
+            (ids::MPI_COMM_RANK, true),
+            (ids::MPI_SENDRECV, true),
+            (ids::MPI_ALLREDUCE, true),
+            (ids::MPI_ISEND, false),
+            (ids::MPI_COMM_DUP, false),
+            (ids::MPI_SENDRECV_REPLACE, true),
+            (ids::MPI_PCONTROL, false),
+            (ids::MPI_FINALIZE, false),
+            (ids::MPI_ALLTOALLV, false),
+        ] {
+            assert_eq!(of(function).short_way, short, "{}", function.name());
         }
         for function in [
             ids::MPI_WAIT,

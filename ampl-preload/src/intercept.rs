@@ -1,5 +1,6 @@
 //! The one path that every wrapper takes.
 
+mod short_way;
 mod unrecorded;
 
 use std::ptr;
@@ -40,7 +41,24 @@ pub unsafe fn intercept(symbol: &'static Symbol, words: &mut [usize], forward: F
     let next = symbol.next_if_known();
     // SAFETY: the calling thread's own block.
     let here: &mut Entry = unsafe { &mut *entry() };
-    if here.inside != 0 || next.is_null() || !passes(here, symbol.function) {
+    if here.inside != 0 || next.is_null() {
+        // SAFETY: the caller's promise.
+        return unsafe { whole(symbol, words, forward) };
+    }
+    // SAFETY: the caller's promise.
+    if let Some(begun) = unsafe { short_way::begin(here, symbol, words) } {
+        let unwound = Unwound;
+        // SAFETY: the caller's promise; outside of any catch_unwind, because the application's error handler may unwind
+        // through here.
+        let result = unsafe { forward(next, words.as_ptr()) };
+        std::mem::forget(unwound);
+        // SAFETY: the arguments of the call just made.
+        unsafe { short_way::end(&begun, symbol, words, result) };
+        // SAFETY: the calling thread's own block.
+        unsafe { (*entry()).inside = 0 };
+        return result;
+    }
+    if !passes(here, symbol.function) {
         // SAFETY: the caller's promise.
         return unsafe { whole(symbol, words, forward) };
     }
@@ -394,11 +412,8 @@ unsafe fn recorded(
     // SAFETY: the application's arguments, after the call.
     let code = unsafe { error_code(symbol, words, result) };
     let call = hooks::Returned { address, start, end, code };
-    let changed = contained_counting(|| {
-        // SAFETY: the application's arguments, after the call.
-        let closed = unsafe { hooks::leave(state, symbol, recipe, words, &call) };
-        control::after_call(state, symbol, recipe, words, end, closed)
-    });
+    // SAFETY: as above.
+    let changed = unsafe { conclude(state, symbol, recipe, words, &call) };
     if measured {
         let own =
             (ticks(invariant) - entered).saturating_sub(end - start + (state.thread.rare_ticks() - rare));
@@ -408,8 +423,29 @@ unsafe fn recorded(
         state.thread.set_surcharge(state.meter.surcharge(2 * clock::read_ticks()));
     }
     state.thread.add_own(state.meter.per_call());
-    if changed == Some(true) {
+    if changed {
         decision::tell();
     }
     result
+}
+
+/// After a call on a thread with state: hands it to the hooks. Returns whether another window may be open, or the same
+/// one be paused.
+///
+/// # Safety
+/// `words` must be the arguments of a call of `symbol` that has just returned.
+#[inline(always)]
+unsafe fn conclude(
+    state: &mut ThreadState,
+    symbol: &Symbol,
+    recipe: &HookPlan,
+    words: &[usize],
+    call: &hooks::Returned,
+) -> bool {
+    let changed = contained_counting(|| {
+        // SAFETY: the application's arguments, after the call.
+        let closed = unsafe { hooks::leave(state, symbol, recipe, words, call) };
+        control::after_call(state, symbol, recipe, words, call.end, closed)
+    });
+    changed == Some(true)
 }

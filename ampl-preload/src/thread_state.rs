@@ -6,7 +6,9 @@ use ampl_agent::meter::Meter;
 use ampl_agent::partners::Recent;
 use ampl_agent::requests::Requests;
 
+use crate::clock;
 use crate::entry::{Entry, Origin};
+use crate::environment;
 use crate::filled::Filled;
 use crate::places::PlaceCache;
 use crate::process::Process;
@@ -63,6 +65,9 @@ impl ThreadState {
     /// State for a thread of `process`.
     pub fn new(process: &'static Process, mut thread: Thread) -> Self {
         thread.gather_up_to(process.gathers.unwrap_or(0));
+        if environment::takes_whole_way() || !clock::is_invariant() {
+            thread.take_whole_way();
+        }
         let requests = Requests::new(process.requests.clone(), thread.number());
         Self {
             process,

@@ -3,6 +3,7 @@
 
 mod fortran;
 mod objects;
+mod short_way;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;

@@ -66,6 +66,7 @@ impl Thread {
                 stored = decided.or_else(|| open.verdicts.of(self.window)).unwrap_or(false);
                 self.stream.decide_open(stored);
                 self.stores = stored;
+                self.note_plain();
             }
         }
     }

@@ -28,7 +28,13 @@ impl Thread {
     /// Never panics.
     #[inline(always)]
     pub fn is_known(&mut self, function: Function, address: u64) -> bool {
-        self.sites.reach(if self.tells_sites { address } else { ANYWHERE }, function.0)
+        self.sites.reach(self.site_key(address), function.0)
+    }
+
+    /// Address in the table of sites for calls that return to `address`.
+    #[inline(always)]
+    pub(super) fn site_key(&self, address: u64) -> u64 {
+        if self.tells_sites { address } else { ANYWHERE }
     }
 
     /// Defines the site of a call before the call is made: it may never return.
@@ -82,7 +88,7 @@ impl Thread {
     /// told apart.
     #[inline(always)]
     pub(super) fn site(&mut self, function: Function, address: u64) -> u32 {
-        let (site, new) = self.sites.find(if self.tells_sites { address } else { ANYWHERE }, function.0);
+        let (site, new) = self.sites.find(self.site_key(address), function.0);
         if new {
             match self.tells_sites {
                 true => self.new_site(site, function, address),
@@ -125,6 +131,10 @@ impl Thread {
             if policy == SiteTrace::Off {
                 self.sites.mute(index);
             }
+        }
+        let observers = self.observers.get(index as usize).is_some_and(|&metrics| metrics != 0);
+        if observers || self.policy(index) != SiteTrace::On {
+            self.sites.watch(index);
         }
         let mut body = vec![u64::from(index), u64::from(self.module(path)), offset];
         for &caller in callers {

@@ -16,12 +16,20 @@ impl Thread {
     /// True where calls are recorded now, with their arguments.
     #[inline]
     pub fn records(&self) -> bool {
-        let wanted = match self.structure {
+        self.wants_structure()
+            && self.level <= Level::Structure
+            && !self.log.is_lost()
+            && !self.shared.is_paused()
+    }
+
+    /// True where the job wants calls recorded now.
+    #[inline(always)]
+    pub(super) fn wants_structure(&self) -> bool {
+        match self.structure {
             Of::All => true,
             Of::Kept => self.stores,
             Of::Off => false,
-        };
-        wanted && self.level <= Level::Structure && !self.log.is_lost() && !self.shared.is_paused()
+        }
     }
 
     /// True where calls that make or free communicators and groups are recorded although others are
@@ -44,6 +52,8 @@ impl Thread {
         if new {
             self.new_signature(function.0, flags, site, words);
         }
+        let latest = self.latest.get_mut(site as usize).map(|latest| std::mem::replace(latest, terminal));
+        self.is_likely = self.signatures.was_expected() || latest == Some(terminal);
         Some(terminal)
     }
 
@@ -74,7 +84,7 @@ impl Thread {
     /// come here again.
     #[inline]
     pub fn repeats(&mut self, given: &Given<'_>, outcome: &Outcome) {
-        if self.signatures.was_expected() {
+        if self.is_likely {
             self.repeats.note(given, outcome);
         }
     }

@@ -51,6 +51,21 @@ proptest! {
         prop_assert_eq!(format!("{:?}", calls(&each)), format!("{:?}", calls(&gathered)));
     }
 
+    /// Whatever comes in whatever order: pauses, windows, policies, failed polls and calls that need more.
+    #[test]
+    fn the_short_way_leaves_the_same_journal(after: bool, drawn in 0.0..1.0f64, steps in program()) {
+        let [whole, short] = [None, Some(0)].map(|short| {
+            let mut process = Process::new(after, "", Look { drawn, ..LOOK });
+            process.short = short;
+            for &(thread, step) in &steps {
+                process.step(thread, step);
+            }
+            process.finish();
+            process.bytes()
+        });
+        prop_assert!(whole == short, "journals differ");
+    }
+
     /// So many threads that their numbers do not fit, or as many live requests: their names come back all the same.
     #[test]
     fn requests_without_a_slot_are_told_from_each_other(steps in program()) {
@@ -74,6 +89,28 @@ proptest! {
         });
         prop_assert_eq!(one.structure, other.structure);
     }
+}
+
+#[test]
+fn repeated_calls_take_the_short_way() {
+    let mut process = Process::new(true, "", LOOK);
+    process.short = Some(0);
+    for turn in 0..1000 {
+        for tag in 0..3 {
+            process.step(0, Step::Send { tag, site: tag, fails: false });
+            process.step(0, Step::Poll { tag });
+        }
+        // Its site has a policy.
+        process.step(0, Step::Receive);
+        if turn % 100 == 99 {
+            process.step(0, Step::Barrier);
+        }
+    }
+    let calls = process.short.expect("set above");
+    // Not those behind the receive, the first ones, and every 32nd run of the sequence.
+    assert!((4_800..5_000).contains(&calls), "{calls} of 6,000");
+    process.finish();
+    check(&process.bytes(), &process.made, |_| None);
 }
 
 /// Four windows, of which the first and the last are kept.

@@ -22,7 +22,15 @@ pub fn about(state: &ThreadState, language: Language, recipe: &HookPlan, words: 
     }
     let [first, second, comm] = match language {
         // SAFETY: positions of parameters of the function, whose arguments these are.
-        Language::C => recipe.about.map(|index| unsafe { *words.get_unchecked(usize::from(index)) }),
+        Language::C => unsafe {
+            // One by one: an array of them would be put together first.
+            let [first, second, comm] = &recipe.about;
+            [
+                *words.get_unchecked(usize::from(*first)),
+                *words.get_unchecked(usize::from(*second)),
+                *words.get_unchecked(usize::from(*comm)),
+            ]
+        },
         // Empty where they could not be made out.
         Language::Fortran => {
             recipe.about.map(|index| state.words.get(usize::from(index)).copied().unwrap_or(0))

@@ -16,13 +16,14 @@ use ampl_core::value::ObjectKind;
 use ampl_trace::args::is_overwritten;
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_UNFINISHED};
 
-use crate::hook_plan::{self, FastPath, HookPlan, Outcome};
+use crate::hook_plan::{self, FastPath, HookPlan, Outcome, Outputs};
 use crate::hot_state;
 use crate::reader::ierror_index;
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 pub use about::about;
 use facts::Ask;
+pub use filling::{again as filled_again, is_program_s};
 pub use members::{changed, held};
 
 /// A call that has returned.
@@ -190,17 +191,13 @@ unsafe fn finish(
         }
     }
     state.thread.current.polled(flags & CALL_MISS != 0, call.start);
-    let says_nothing_new = || {
-        let any = hot_state::wildcards();
-        let named = |&(source, tag): &(u8, u8)| {
-            words[usize::from(source)] as i32 != any[0] && words[usize::from(tag)] as i32 != any[1]
-        };
-        recipe.silent || flags == CALL_MISS || recipe.answer.as_ref().is_some_and(named)
-    };
+    // SAFETY: the caller's promise.
+    let value = if call.code == 0 { unsafe { value(recipe, words) } } else { None };
+    let says_nothing_new = || flags == CALL_MISS || value.is_some() || says_nothing_new(recipe, words);
     let tells = call.code == 0 && says_nothing_new() && state.thread.records();
     // A failed poll of one request says no more than which request.
     let one_request = match state.named.words() {
-        &[request] if flags == CALL_MISS && recipe.asks_one => Some([request as usize]),
+        &[request] if flags == CALL_MISS && recipe.rest.asks_one => Some([request as usize]),
         _ => None,
     };
     let telling = match &one_request {
@@ -209,7 +206,8 @@ unsafe fn finish(
     };
     let telling = telling.filter(|_| tells);
     let generation = hot_state::generation();
-    let given = telling.map(|words| Given { function, flags, address: call.address, generation, words });
+    let given =
+        telling.map(|words| Given { function, flags, address: call.address, generation, words, value });
     let repeated = given.and_then(|given| state.thread.repeated(&given));
     let (mut sent, mut received) = match repeated {
         Some(came) => (came.sent, came.received),
@@ -289,6 +287,28 @@ unsafe fn finish(
         timed: !recipe.local,
         apart: recipe.operands.traffic.is_apart(),
     })
+}
+
+/// True where the outputs of a call that has succeeded are not recorded, or follow from its inputs: a message of one
+/// source and one tag that the call names has these.
+#[inline(always)]
+pub fn says_nothing_new(recipe: &HookPlan, words: &[usize]) -> bool {
+    let any = hot_state::wildcards();
+    let names = |index: u8, any: i32| words.get(usize::from(index)).is_some_and(|&word| word as i32 != any);
+    let named = |&(source, tag): &(u8, u8)| names(source, any[0]) && names(tag, any[1]);
+    recipe.outputs == Outputs::Silent || recipe.answer.as_ref().is_some_and(named)
+}
+
+/// The value that a call has given, where that is all that is recorded of its outputs.
+///
+/// # Safety
+/// `words` must be the arguments of a call with that recipe that has just succeeded.
+#[inline(always)]
+pub unsafe fn value(recipe: &HookPlan, words: &[usize]) -> Option<u32> {
+    let Outputs::Value(index) = recipe.outputs else { return None };
+    let at = words.get(usize::from(index)).copied().filter(|&at| at != 0)?;
+    // SAFETY: MPI has written an integer there; programs may pass unaligned addresses.
+    Some(unsafe { (at as *const u32).read_unaligned() })
 }
 
 /// True where a call of `function` is recorded in the sequence.

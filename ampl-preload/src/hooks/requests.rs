@@ -46,7 +46,7 @@ pub unsafe fn name(state: &mut ThreadState, recipe: &HookPlan, words: &[usize]) 
     };
     let count = if count > MOST { 0 } else { count as usize };
     let null = (state.process.request_null, state.process.request_null_word);
-    if recipe.request_by_value {
+    if !recipe.completes && recipe.rest.request_by_value {
         state.handles.clear();
         state.handles.push(state.process.abi.handle_word(Kind::Request, words[index]));
     } else {

@@ -1,0 +1,128 @@
+//! The short way of repeated calls through a thread's state.
+//!
+//! [`Thread::begin_shortly`] and [`Thread::leave_shortly`] do what [`Thread::begin_call`] and [`Thread::leave`] do, for
+//! calls that need nothing else. Either does all of it, or nothing: then the whole way follows. They rest on these
+//! conditions.
+//!
+//! - The thread is *plain*: calls are recorded, and their sites are their return addresses. That is worked out where it
+//!   changes ([`Thread::note_plain`]).
+//! - ampl is not paused, no window ends, and no windows end at calls of the function.
+//! - The call is the one that came next before, or the latest of its site: same words, place and meaning of handles.
+//! - Its site is known, the call is no sample, and no policy or metric is about the site. There is room for the call, and
+//!   no gap before it.
+//!
+//! Nothing here allocates, waits or panics.
+
+use ampl_core::mpi::Function;
+
+use super::Thread;
+use crate::governor::Level;
+use crate::repeats::{Given, Outcome};
+use crate::stream::CallTimes;
+
+/// Site of a call that has been begun on the short way.
+#[derive(Clone, Copy, Debug)]
+pub struct Settled(u32);
+
+/// When a call was made, and how that counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Ticks just before MPI was entered.
+    pub start: u64,
+    /// Ticks just after MPI returned.
+    pub end: u64,
+    /// True where the time is part of the time in MPI.
+    pub timed: bool,
+    /// True where the bytes are those of files or windows.
+    pub apart: bool,
+}
+
+impl Thread {
+    /// Works out whether the thread is plain.
+    pub(super) fn note_plain(&mut self) {
+        self.is_plain = !self.takes_whole_way
+            && self.wants_structure()
+            && self.level <= Level::Structure
+            && self.path_frames() <= 1;
+    }
+
+    /// Has all calls take the whole way, for tests that compare the two.
+    pub fn take_whole_way(&mut self) {
+        self.takes_whole_way = true;
+        self.note_plain();
+    }
+
+    /// Site of a call of `function` that returns to `address`, if it may be begun on the short way.
+    #[inline(always)]
+    pub fn may_begin_shortly(&mut self, function: Function, address: u64) -> Option<Settled> {
+        let may = self.is_plain
+            && !self.log.is_lost()
+            && !self.shared.is_paused()
+            && self.shared.window() == self.window
+            && self.marker != Some(function.0);
+        if !may {
+            return None;
+        }
+        let site = self.sites.settled(self.site_key(address), function.0)?;
+        self.log.fetch();
+        if self.stores {
+            self.stream.fetch();
+        }
+        if let Some(next) = self.signatures.next() {
+            self.repeats.fetch(next);
+        }
+        Some(Settled(site))
+    }
+
+    /// Counts a call of `function` that [may](Self::may_begin_shortly) be begun at `now`; returns false where a window
+    /// is over.
+    #[inline(always)]
+    #[must_use]
+    pub fn begin_shortly(&mut self, function: Function, now: u64) -> bool {
+        if now >= self.until {
+            return false;
+        }
+        let Some(count) = self.counts.get_mut(usize::from(function.0)) else { return false };
+        *count = count.wrapping_add(1);
+        true
+    }
+
+    /// Outcome of the call `given`, if it is the one looked up last at its site.
+    #[inline(never)]
+    fn latest_at(&self, site: u32, given: &Given<'_>) -> Option<Outcome> {
+        self.repeats.find(*self.latest.get(site as usize)?, given)
+    }
+
+    /// Ends the call `given`, which has succeeded; returns false where it has to take the whole way.
+    #[inline(always)]
+    #[must_use]
+    pub fn leave_shortly(&mut self, Settled(site): Settled, given: &Given<'_>, span: &Span) -> bool {
+        let &Span { start, end, timed, apart } = span;
+        if !self.is_plain || self.shared.is_paused() || end >= self.until || self.lags() {
+            return false;
+        }
+        let expected = self.signatures.next().and_then(|next| self.repeats.find(next, given));
+        let Some(outcome) = expected.or_else(|| self.latest_at(site, given)) else { return false };
+        if self.stores && (self.skipped || !self.stream.has_room_for_call()) {
+            return false;
+        }
+        if !self.log.push_shortly(outcome.terminal) {
+            return false;
+        }
+        self.signatures.advance(outcome.terminal);
+        let ticks = if timed { end.saturating_sub(start) } else { 0 };
+        self.totals.count_call(ticks);
+        if !apart {
+            self.totals.add_bytes(outcome.sent, outcome.received);
+        }
+        self.sites.add_settled(site, ticks, outcome.sent, outcome.received);
+        self.sequence += 1;
+        if self.stores {
+            let duration = end.saturating_sub(start);
+            let times = CallTimes { terminal: outcome.terminal, flags: given.flags, start, duration };
+            // There is room.
+            let _ = self.stream.call(&times);
+        }
+        true
+    }
+}

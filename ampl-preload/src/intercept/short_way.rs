@@ -1,0 +1,193 @@
+//! The short way of repeated calls in C.
+//!
+//! Most calls of a program are the ones that came there before. Such a call needs no more than a comparison and a few
+//! sums, if nothing is to be prepared before it nor followed after it. The plan says of which functions that holds
+//! ([`HookPlan::short_way`]), and the thread when ([`ampl_agent::thread`]'s module of the same name lists its
+//! conditions). Where anything differs the whole way follows: from its beginning if MPI has not been called, or from
+//! there on. Either way leaves the same data.
+//!
+//! Threads are plain only where ticks are of the time-stamp counter. Here, too, nothing allocates, waits or panics: there is nothing to contain.
+
+use ampl_agent::repeats::Given;
+use ampl_agent::thread::{Settled, Span};
+use ampl_trace::record::CALL_MISS;
+
+use super::conclude;
+use crate::clock::ticks;
+use crate::contain::contained_counting;
+use crate::control;
+use crate::decision;
+use crate::entry::{Entry, Outer};
+use crate::hook_plan::{self, HookPlan, Outputs};
+use crate::hooks::{self, Returned};
+use crate::hot_state;
+use crate::symbol::{Language, Symbol};
+use crate::thread_state::ThreadState;
+
+/// A call that has been begun on the short way.
+#[derive(Clone, Copy)]
+pub(super) struct Begun {
+    state: *mut ThreadState,
+    recipe: &'static HookPlan,
+    site: Settled,
+    address: u64,
+    start: u64,
+}
+
+/// Begins the call of `symbol` whose wrapper has just been entered, outside of all others; `None` where it has to take
+/// the whole way.
+///
+/// # Safety
+/// `words` must be the arguments of a call of `symbol`.
+#[inline(always)]
+pub(super) unsafe fn begin(here: &mut Entry, symbol: &Symbol, words: &mut [usize]) -> Option<Begun> {
+    if symbol.language != Language::C || !hot_state::is_active() || here.thread.is_null() {
+        return None;
+    }
+    let pointer = here.state();
+    // SAFETY: the calling thread's own state, which no wrapper uses now.
+    let state = unsafe { &mut *pointer };
+    // SAFETY: there is an agent, and symbols are of functions of the table.
+    let recipe = unsafe { hook_plan::of_derived(symbol.function) };
+    if !recipe.short_way || !state.meter.rests() {
+        return None;
+    }
+    // SAFETY: the wrapper just entered.
+    let address = unsafe { here.origin().address };
+    let site = state.thread.may_begin_shortly(symbol.function, address)?;
+    if let (Some(index), true) = (recipe.status, recipe.receives)
+        && !replace_status(state, words.get_mut(usize::from(index))?)
+    {
+        return None;
+    }
+    hooks::about(state, Language::C, recipe, words);
+    let start = ticks(true);
+    if !state.thread.begin_shortly(symbol.function, start) {
+        return None;
+    }
+    state.meter.pass();
+    state.thread.current.enter(symbol.function, address, start);
+    here.inside = here.stack;
+    here.outer_bp = here.bp;
+    here.outer = Outer { address, start, function: symbol.function, seen: false };
+    Some(Begun { state: pointer, recipe, site, address, start })
+}
+
+/// Has MPI write the status that the program ignores, as [`hooks::enter`] does; returns false where that takes memory.
+#[inline(always)]
+fn replace_status(state: &mut ThreadState, at: &mut usize) -> bool {
+    let abi = state.process.abi;
+    if abi.is_status_ignore(*at) {
+        if state.statuses.len() != abi.status_bytes.div_ceil(8).max(1) {
+            return false;
+        }
+        state.statuses.fill(0);
+        *at = state.statuses.as_mut_ptr() as usize;
+    }
+    true
+}
+
+/// Ends a call that has returned `result`.
+///
+/// # Safety
+/// `words` must be the arguments of the call of `symbol` that was `begun`, and that has just returned.
+#[inline(always)]
+pub(super) unsafe fn end(begun: &Begun, symbol: &'static Symbol, words: &[usize], result: usize) {
+    let end = ticks(true);
+    if !hot_state::is_active() {
+        return;
+    }
+    let &Begun { recipe, site, address, start, .. } = begun;
+    // SAFETY: the calling thread's own state, as before the call.
+    let state = unsafe { &mut *begun.state };
+    state.thread.current.leave(end);
+    let span = Span { start, end, timed: !recipe.local, apart: recipe.operands.traffic.is_apart() };
+    // SAFETY: the caller's promise.
+    if result as i32 != 0 || !unsafe { repeats(state, symbol, recipe, (site, address), words, &span) } {
+        // SAFETY: as above.
+        unsafe { whole_end(state, begun, symbol, words, end, result) };
+    } else if recipe.communicates && state.timer.is_due(end) {
+        poll(state, symbol, recipe, words, end);
+    }
+    state.thread.add_own(state.meter.per_call());
+}
+
+/// True where the call was as the one before, and all is done.
+#[inline(always)]
+unsafe fn repeats(
+    state: &mut ThreadState,
+    symbol: &Symbol,
+    recipe: &HookPlan,
+    (site, address): (Settled, u64),
+    words: &[usize],
+    span: &Span,
+) -> bool {
+    let Some(telling) = recipe.telling.and_then(|telling| words.get(..usize::from(telling))) else {
+        return false;
+    };
+    // SAFETY: the caller's promise.
+    let Some((flags, value)) = (unsafe { outputs(recipe, words) }) else { return false };
+    let generation = hot_state::generation();
+    let given = Given { function: symbol.function, flags, address, generation, words: telling, value };
+    if !state.thread.leave_shortly(site, &given, span) {
+        return false;
+    }
+    state.thread.current.polled(flags != 0, span.start);
+    if flags == 0 && recipe.status.is_some() {
+        // SAFETY: the caller's promise.
+        unsafe { note_status(state, symbol, recipe, words) };
+    }
+    true
+}
+
+/// Flags and value of a call that has succeeded; `None` where its record has more of its outputs.
+#[inline(always)]
+unsafe fn outputs(recipe: &HookPlan, words: &[usize]) -> Option<(u8, Option<u32>)> {
+    if recipe.outputs == Outputs::Silent {
+        return Some((0, None));
+    }
+    if let Some(&at) = recipe.flag.and_then(|index| words.get(usize::from(index))) {
+        // SAFETY: a successful poll has written its flag or count, an int; programs may pass unaligned addresses.
+        if at != 0 && unsafe { (at as *const i32).read_unaligned() } == 0 {
+            return Some((CALL_MISS, None));
+        }
+    }
+    // SAFETY: the caller's promise.
+    let value = unsafe { hooks::value(recipe, words) };
+    (value.is_some() || hooks::says_nothing_new(recipe, words)).then_some((0, value))
+}
+
+/// Notes the status of the program that the call has filled.
+#[inline(always)]
+unsafe fn note_status(state: &mut ThreadState, symbol: &Symbol, recipe: &HookPlan, words: &[usize]) {
+    state.reader = state.reader.for_call(symbol);
+    let at = recipe.status.and_then(|index| words.get(usize::from(index)));
+    if at.is_some_and(|&at| hooks::is_program_s(state, at)) {
+        // SAFETY: the caller's promise.
+        contained_counting(|| unsafe { hooks::filled_again(state, recipe, words) });
+    }
+}
+
+/// Ends a call that was not as the one before, at `end`.
+#[cold]
+unsafe fn whole_end(
+    state: &mut ThreadState,
+    begun: &Begun,
+    symbol: &'static Symbol,
+    words: &[usize],
+    end: u64,
+    result: usize,
+) {
+    let &Begun { recipe, address, start, .. } = begun;
+    let call = Returned { address, start, end, code: result as i32 };
+    // SAFETY: the caller's promise.
+    if unsafe { conclude(state, symbol, recipe, words, &call) } {
+        decision::tell();
+    }
+}
+
+/// Polls the tree, as it is due.
+#[cold]
+fn poll(state: &mut ThreadState, symbol: &Symbol, recipe: &HookPlan, words: &[usize], end: u64) {
+    contained_counting(|| control::after_call(state, symbol, recipe, words, end, false));
+}
