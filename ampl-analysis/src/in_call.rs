@@ -59,6 +59,9 @@ pub struct Where {
     /// Role of the peer in the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
+    /// The rank that it names in the group of a window, whose ranks are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank_in_window: Option<i64>,
     /// The rank that it sends to, where it sends and receives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dest: Option<Named>,
@@ -197,6 +200,7 @@ fn place(
         site: None,
         peer: None,
         role: None,
+        rank_in_window: None,
         dest: None,
         tag: None,
         comm: None,
@@ -258,6 +262,8 @@ fn about(place: &mut Where, rank: u32, peer: &Peer, comms: &Communicators) {
     if let Some(&(role, number)) = ranks.next() {
         place.peer = world(number);
         place.role = Some(role);
+        let in_window = role == Role::Target && place.peer.is_none() && place.comm.is_none();
+        place.rank_in_window = Some(number).filter(|_| in_window);
     }
     place.dest = ranks.next().and_then(|&(_, number)| world(number));
     place.tag = peer.tag.map(|tag| tag_value(tag).into());
@@ -283,6 +289,25 @@ mod tests {
             });
         }
         first_to_stop(&trace)
+    }
+
+    #[test]
+    fn targets_in_windows_are_named_by_their_rank_there() {
+        let of = |function: &str, comm, role| {
+            let mut trace = Trace::default();
+            trace.run.end = Some(End { at_ns: 9_000_000_000, basis: EndBasis::Now });
+            let peer = Peer { comm, ranks: vec![(role, 3)], ..Peer::default() };
+            let thread =
+                ThreadPlace { inside: true, function: function.into(), peer, ..ThreadPlace::default() };
+            let process = Process { threads: vec![thread], ..Process::default() };
+            trace.ranks.push(RankTrace { process, ..RankTrace::default() });
+            let row = rows(&trace, &Communicators::of(&trace), &mut Symbols::default()).remove(0);
+            (row.place.peer, row.place.rank_in_window)
+        };
+        assert_eq!(of("MPI_Win_lock", None, Role::Target), (None, Some(3)));
+        let world = Some(ampl_testkit::runs::world());
+        assert_eq!(of("MPI_Recv", world, Role::Source), (Some(Named::Number(3)), None));
+        assert_eq!(of("MPI_Recv", None, Role::Source), (None, None));
     }
 
     #[test]

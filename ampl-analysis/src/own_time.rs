@@ -29,7 +29,7 @@ pub struct OwnTime {
 /// The part of a rank's time of which the agent took the greatest share.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Largest {
-    /// Share of that part that the agent took.
+    /// Share of that part that the agent took, in (0, 1].
     pub share: f64,
     /// The rank.
     pub rank: u32,
@@ -69,7 +69,8 @@ impl OwnTime {
     }
 }
 
-/// The greatest share that the agent took: of a window, or of the span that made it step down.
+/// The greatest share that the agent took: of a window, or of the span that made it step down, where work that the end of
+/// the run is charged with may exceed the span.
 fn largest(trace: &Trace) -> Option<Largest> {
     let of_windows = trace.ranks.iter().flat_map(|rank| {
         stretches(&rank.windows).map(|(window, share)| Largest { share, rank: rank.process.rank, window })
@@ -78,7 +79,8 @@ fn largest(trace: &Trace) -> Option<Largest> {
         let down = rank.process.steps.iter().filter(|step| step.level != "kept" && step.share.is_finite());
         down.map(|step| Largest { share: step.share, rank: rank.process.rank, window: step.window })
     });
-    of_windows.chain(of_steps).filter(|one| one.share > 0.0).max_by(|a, b| a.share.total_cmp(&b.share))
+    let all = of_windows.chain(of_steps).map(|one| Largest { share: one.share.min(1.0), ..one });
+    all.filter(|one| one.share > 0.0).max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
 /// Shares of successive windows, joined to at least [`SHORTEST_NS`]; of all, where all are shorter together.
@@ -151,5 +153,7 @@ mod tests {
         assert_eq!(found(&trace), Largest { share: 0.25, rank: 3, window: 2 });
         trace.ranks[0].windows = windows(&[(ms, 500_000)]);
         assert_eq!(found(&trace).share, 0.5);
+        trace.ranks[0].process.steps[0].share = 1.25;
+        assert_eq!(found(&trace).share, 1.0);
     }
 }

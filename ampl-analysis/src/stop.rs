@@ -21,7 +21,12 @@ pub enum Stop {
         by: RankSet,
     },
     /// Ranks that wait for each other.
-    Circle(RankSet),
+    Circle {
+        /// The ranks.
+        ranks: RankSet,
+        /// The ranks outside of the circle that wait for it.
+        by: RankSet,
+    },
     /// Ranks that entered or left a call last before all others did; for whom they wait is not known.
     First(Stopped),
 }
@@ -50,7 +55,7 @@ impl Stop {
             return Some(Self::Awaited { ranks: most.ranks.clone(), by: most.by.clone() });
         }
         if !waiting.circle.is_empty() {
-            return Some(Self::Circle(waiting.circle));
+            return Some(Self::Circle { ranks: waiting.circle, by: waiting.circle_by });
         }
         // Times that are limits cannot be compared.
         inside.filter(|_| rows.iter().all(|row| !row.at_most)).map(Self::First)
@@ -112,7 +117,9 @@ mod tests {
         let found = stop(&[from(1, 9 * S), from(2, 8 * S), ("MPI_Send", None, S / 2, false)]);
         assert_eq!(found, Some(Stop::Awaited { ranks: set("2"), by: set("0-1") }));
         let circle = stop(&[from(1, 3 * S), from(2, 4 * S), from(0, 5 * S)]);
-        assert_eq!(circle, Some(Stop::Circle(set("0-2"))));
+        assert_eq!(circle, Some(Stop::Circle { ranks: set("0-2"), by: RankSet::default() }));
+        let behind = stop(&[from(1, 3 * S), from(0, 4 * S), from(0, 5 * S), from(2, 5 * S)]);
+        assert_eq!(behind, Some(Stop::Circle { ranks: set("0-1"), by: set("2-3") }));
     }
 
     #[test]

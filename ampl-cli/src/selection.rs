@@ -27,8 +27,9 @@ pub fn parse(from: Option<&str>, until: Option<&str>, ranks: Option<&str>) -> an
 
 /// Nanoseconds since the start of window 0.
 fn time(option: &str, text: &str) -> anyhow::Result<i64> {
-    let nanos = nanoseconds(text).and_then(|nanos| i64::try_from(nanos).ok());
-    nanos.ok_or_else(|| {
+    // The start needs no unit.
+    let nanos = if text.trim() == "0" { Some(0) } else { nanoseconds(text) };
+    nanos.and_then(|nanos| i64::try_from(nanos).ok()).ok_or_else(|| {
         Failure::message(USAGE, format!("'{text}' is not a time"), option, "write it as in 1.5s or 250ms")
     })
 }

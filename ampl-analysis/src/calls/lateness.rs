@@ -35,6 +35,13 @@ pub enum Late {
         /// True where there may be more.
         more: bool,
     },
+    /// A few ranks wait for all others, among which none is later than the rest.
+    AllBut {
+        /// Ranks that wait.
+        waiting: Vec<u32>,
+        /// The others, the one that waits least first; empty where their names are not known.
+        others: Vec<u32>,
+    },
     /// No rank is late: all wait about equally.
     Nobody,
     /// Not known: the calls do not wait for all, or not all ranks of one communicator call there equally often.
@@ -59,15 +66,19 @@ impl Late {
         Waits { known, all: all as usize, total }.late()
     }
 
-    /// The rank that is late most; `None` where no rank is, or it is not known.
+    /// The rank that is late most; `None` where no rank is, all but a few are, or it is not known.
     pub fn first(&self) -> Option<u32> {
-        self.ranks().first().copied()
+        match self {
+            Self::Ranks { named, .. } => named.first().copied(),
+            _ => None,
+        }
     }
 
     /// All that are known to be late by name.
     pub fn ranks(&self) -> &[u32] {
         match self {
             Self::Ranks { named, .. } => named,
+            Self::AllBut { others, .. } => others,
             _ => &[],
         }
     }
@@ -101,6 +112,14 @@ impl Waits<'_> {
     fn late(&self) -> Late {
         let Total { time_ns, most, .. } = *self.total;
         let (mut known, mut all, mut sum) = (self.known, self.all, time_ns as f64);
+        let names = |of: &[Extreme]| of.iter().map(|one| one.rank).collect::<Vec<u32>>();
+        // Some wait for all others, of whom no rank keeps the rest waiting.
+        let nobody = |known: &[Extreme]| match self.known.get(known.len()..) {
+            Some(waiting) if !waiting.is_empty() => {
+                Late::AllBut { waiting: names(waiting), others: names(known) }
+            }
+            _ => Late::Nobody,
+        };
         loop {
             let whole = known.len() == all;
             let late = self.split(known, all, sum);
@@ -115,37 +134,55 @@ impl Waits<'_> {
                 false => waiting < FEW * all as f64,
             };
             if late > 0 && !few {
-                let named = known[..late].iter().map(|one| one.rank).collect();
-                return Late::Ranks { named, more: !whole && late == known.len() };
+                return Late::Ranks { named: names(&known[..late]), more: !whole && late == known.len() };
+            }
+            if !whole && late == 0 && self.one_waits() {
+                return Late::AllBut { waiting: vec![most.rank], others: Vec::new() };
             }
             if late == 0 || all <= 2 {
-                return Late::Nobody;
+                return nobody(known);
             }
             if !whole {
                 // The longest is known, the next is not.
-                let late = self.split(known, all - 1, sum - most.ns as f64);
-                let named: Vec<u32> = known[..late].iter().map(|one| one.rank).collect();
-                return match late {
-                    late if late == 0 || late == known.len() => Late::Nobody,
-                    _ => Late::Ranks { named, more: false },
+                return match self.split(known, all - 1, sum - most.ns as f64) {
+                    0 => Late::AllBut { waiting: vec![most.rank], others: Vec::new() },
+                    late if late == known.len() => Late::Nobody,
+                    late => Late::Ranks { named: names(&known[..late]), more: false },
                 };
             }
             sum -= known[late..].iter().map(ns).sum::<f64>();
             (known, all) = (&known[..late], late);
             if all < 2 {
-                return Late::Nobody;
+                return nobody(known);
             }
         }
     }
 
-    /// Number of late ranks among `all`, whose times have this `sum`, and of which the least are `known`.
-    fn split(&self, known: &[Extreme], all: usize, sum: f64) -> usize {
-        let Total { calls, time_ns, time_sq, shortest, .. } = *self.total;
+    /// True where the rank with most time waits for all others, though it is the only one.
+    fn one_waits(&self) -> bool {
+        let Total { calls, time_ns, most, shortest, .. } = *self.total;
+        let calls_of_rank = calls as f64 / self.all as f64;
+        let others = (time_ns.saturating_sub(most.ns)) as f64 / (self.all - 1) as f64;
+        let difference = most.ns as f64 - others;
+        others < LATE * most.ns as f64
+            && difference > self.chance()
+            && difference / calls_of_rank > BARE * shortest.ns as f64
+    }
+
+    /// Most that chance makes of the difference of two ranks, one of which waits while the other does not, nanoseconds.
+    fn chance(&self) -> f64 {
+        let Total { calls, time_ns, time_sq, .. } = *self.total;
         let calls_of_rank = calls as f64 / self.all as f64;
         let mean = time_ns as f64 / calls.max(1) as f64;
         let variance = (time_sq as f64 / calls.max(1) as f64 - mean * mean).max(0.0);
-        // Of the difference of two ranks, one of which waits while the other does not.
-        let chance = BY_CHANCE * 2.0 * (calls_of_rank * variance).sqrt();
+        BY_CHANCE * 2.0 * (calls_of_rank * variance).sqrt()
+    }
+
+    /// Number of late ranks among `all`, whose times have this `sum`, and of which the least are `known`.
+    fn split(&self, known: &[Extreme], all: usize, sum: f64) -> usize {
+        let Total { calls, shortest, .. } = *self.total;
+        let calls_of_rank = calls as f64 / self.all as f64;
+        let chance = self.chance();
         let (mut late, mut early_sum) = (0, 0.0);
         for count in 1..all.min(known.len() + 1) {
             let time = ns(&known[count - 1]);
@@ -263,12 +300,15 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_waits_for_all_others_makes_none_of_them_late() {
+    fn a_rank_that_waits_for_all_others_makes_all_of_them_late() {
         let one_waits = |also| {
             let ranks: Vec<_> = (0..16).map(|rank| (if rank == 5 { 9e7 } else { 7e6 }, 10, 0.0)).collect();
             late_at(ids::MPI_BARRIER, &ranks, Comms::Of(16, 16), also)
         };
-        assert_eq!([false, true].map(one_waits), [Late::Nobody, Late::Nobody]);
+        let others: Vec<u32> = (0..16).filter(|&rank| rank != 5).collect();
+        let but_five = |others| Late::AllBut { waiting: vec![5], others };
+        assert_eq!([false, true].map(one_waits), [but_five(others), but_five(Vec::new())]);
+        assert_eq!(one_waits(false).first(), None);
         let and_one_is_late = |also| {
             let time = |rank| [7e6, 1e5, 9e7][usize::from(rank == 3) + 2 * usize::from(rank == 5)];
             let ranks: Vec<_> = (0..16).map(|rank| (time(rank), 10, 0.0)).collect();

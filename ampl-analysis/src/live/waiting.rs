@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ampl_core::mpi::Function;
-use ampl_core::units::RankSet;
+use ampl_core::units::{Rank, RankSet};
 use ampl_reader::{Communicator, Communicators};
 
 use crate::in_call::{Named, Role, Row, Where};
@@ -33,8 +33,10 @@ pub struct Waiting {
     pub ranks: RankSet,
     /// Ranks that are waited for and do not wait, or for whom is not known; most waiting ranks first.
     pub awaited: Vec<Awaited>,
-    /// Ranks that wait for others of this set alone.
+    /// Ranks that wait for each other.
     pub circle: RankSet,
+    /// Ranks outside of the circle that wait for it, directly or by way of others, and for nobody else.
+    pub circle_by: RankSet,
     /// Ranks that wait for something of which the sender is not known.
     pub open: RankSet,
 }
@@ -82,10 +84,27 @@ impl Waiting {
             let by: RankSet = by.collect();
             awaited.push(Awaited { ranks: RankSet::from_iter(end.ranks), row, by });
         }
-        let circle = known.waiting_rows().filter(|(number, _)| !has_end.contains(number));
-        let circle: RankSet = circle.flat_map(|(number, _)| known.members(number)).collect();
+        let endless: Vec<usize> =
+            known.waiting_rows().map(|(number, _)| number).filter(|row| !has_end.contains(row)).collect();
+        let mut waits_for: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); rows.len()];
+        for (target, by) in waited_by.iter().enumerate() {
+            by.iter().for_each(|&row| _ = waits_for[row].insert(target));
+        }
+        // A way leads from a rank back to itself if a row on it waits for that very rank.
+        let comes_back = |&row: &usize| {
+            let ways = reached(BTreeSet::from([row]), &waits_for);
+            let targets: Vec<&RankSet> = ways.iter().filter_map(|&row| known.targets[row].as_ref()).collect();
+            // All have come to a collective: they wait for each other inside.
+            let inside = known.targets[row].as_ref().is_some_and(RankSet::is_empty);
+            let back =
+                move |&rank: &u32| inside || targets.iter().any(|targets| targets.contains(Rank(rank)));
+            known.members(row).filter(back).collect::<Vec<u32>>()
+        };
+        let circle: RankSet = endless.iter().flat_map(comes_back).collect();
+        let others = endless.iter().flat_map(|&row| known.members(row));
+        let circle_by = others.filter(|&rank| !circle.contains(Rank(rank))).collect();
         awaited.sort_by_key(|one| (std::cmp::Reverse(one.by.len()), one.row.is_none(), one.row));
-        Self { awaited, circle, open: RankSet::from_iter(open), ranks: known.waiting }
+        Self { awaited, circle, circle_by, open: RankSet::from_iter(open), ranks: known.waiting }
     }
 }
 
@@ -205,7 +224,6 @@ fn members(place: &Where, row: &Row, named: &BTreeMap<String, &Communicator>, ra
 
 #[cfg(test)]
 mod tests {
-    use ampl_core::units::Rank;
     use proptest::prelude::*;
 
     use super::*;
@@ -225,6 +243,7 @@ mod tests {
                 .as_ref()
                 .map(|_| if function == Some("MPI_Bcast") { Role::Root } else { Role::Source }),
             peer,
+            rank_in_window: None,
             dest: None,
             tag: None,
             comm: Some("world".into()),
@@ -307,7 +326,7 @@ mod tests {
             row("4", Some("MPI_Recv"), from(0), 4),
         ];
         let found = waits(&rows, 5);
-        assert_eq!((found.circle, found.open), (set("0-1,4"), set("2")));
+        assert_eq!((found.circle, found.circle_by, found.open), (set("0-1"), set("4"), set("2")));
         assert_eq!(awaited(&rows, 5), pairs(&[("2", "3")]));
     }
 
@@ -385,7 +404,9 @@ mod tests {
                     prop_assert!(!own.contains(&Some(other)) || says, "{} waits for {}: {:?}", rank, other, found);
                 }
                 let ends = own.iter().any(|end| end.is_none_or(|rank| is_free(&rank)));
-                prop_assert!(ends != found.circle.contains(Rank(rank)), "{}: {:?} {:?}", rank, own, found);
+                let circles = own.is_empty() || own.contains(&Some(rank));
+                let says = [&found.circle, &found.circle_by].map(|ranks| ranks.contains(Rank(rank)));
+                prop_assert_eq!(says, [!ends && circles, !ends && !circles], "{}: {:?} {:?}", rank, own, found);
             }
         }
     }

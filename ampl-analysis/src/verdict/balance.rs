@@ -61,7 +61,7 @@ pub fn of(facts: &Facts<'_>) -> Vec<Finding> {
         let evidence = Evidence::Unequal { over_mean: found.most_over_mean, why, bound: lost.bound };
         findings.push(Finding::new(evidence, facts.basis(), Next::Efficiency).costing(rest));
     }
-    let waited = super::calls::most_waited(facts);
+    let waited = super::calls::most_waited(facts, cost);
     for finding in &mut findings {
         // A call that takes less is not the one that they wait in.
         let least = finding.cost_share.unwrap_or(0.0) / 2.0;

@@ -136,8 +136,19 @@ impl<'f, 't> Spent<'f, 't> {
     }
 }
 
-/// Time at a place beyond that of the rank with the least there, where all call there: that much is none of the calls'.
-fn waited_ns(parts: &Parts<'_>) -> f64 {
+/// The place of most time among the calls in which ranks wait longest for those that compute more, and the share of
+/// all ranks' time that they wait in such calls: `imbalance` of it is waited.
+pub fn most_waited(facts: &Facts<'_>, imbalance: f64) -> Option<(Place, f64)> {
+    let mut spent = Spent::of(facts);
+    let waits = waited(facts, &spent.costs, spent.all_ns, imbalance);
+    let (&purpose, &share) = waits.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
+    let places = spent.places_of(purpose);
+    let number = places.iter().max_by(|a, b| beyond_least(a.1).total_cmp(&beyond_least(b.1)))?.0;
+    Some((spent.name(number)?, share))
+}
+
+/// Time at a place beyond that of the rank with the least there, where all call there equally often; else all of it.
+fn beyond_least(parts: &Parts<'_>) -> f64 {
     let least = match parts[..] {
         [Known { spread: Some(spread), .. }] if spread.is_even() => {
             spread.least().first().map(|least| least.ns as f64 * f64::from(spread.ranks))
@@ -145,16 +156,6 @@ fn waited_ns(parts: &Parts<'_>) -> f64 {
         _ => None,
     };
     (time_ns(parts) - least.unwrap_or(0.0)).max(0.0)
-}
-
-/// The call in which ranks wait longest, of all that may wait, and the share of their time that they do.
-pub fn most_waited(facts: &Facts<'_>) -> Option<(Place, f64)> {
-    let mut spent = Spent::of(facts);
-    let waits = [Purpose::Messages, Purpose::Collectives, Purpose::Polls, Purpose::OneSided];
-    let places = waits
-        .map(|purpose| spent.places_of(purpose).first().map(|&(number, parts)| (number, waited_ns(parts))));
-    let most = places.into_iter().flatten().reduce(|a, b| if b.1 > a.1 { b } else { a })?;
-    Some((spent.name(most.0)?, most.1 / spent.all_ns))
 }
 
 /// Findings about calls. Time that imbalance explains is not theirs: they divide the rest, named causes first.

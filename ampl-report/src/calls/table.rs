@@ -114,7 +114,7 @@ fn around(row: &Row) -> Option<String> {
     let mut parts = Vec::new();
     match (&row.late, row.most_rank, row.most_ns) {
         (Late::Nobody, ..) => parts.push("nobody is late".to_owned()),
-        (ranks @ Late::Ranks { .. }, ..) => parts.extend(late(ranks)),
+        (ranks @ (Late::Ranks { .. } | Late::AllBut { .. }), ..) => parts.extend(late(ranks)),
         (Late::Unknown, Some(rank), Some(ns)) => {
             parts.push(format!("most time on rank {rank}: {}", duration(ns as f64)));
         }

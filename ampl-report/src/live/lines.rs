@@ -125,6 +125,10 @@ fn waits(out: &mut Lines, view: &View<'_>) {
             _ => "wait for each other, and for no other rank".to_owned(),
         };
         out.field(&named(&waiting.circle), &text, ALARM);
+        if !waiting.circle_by.is_empty() {
+            let wait = if waiting.circle_by.len() == 1 { "waits" } else { "wait" };
+            out.field("", &format!("{} {wait} for that", named(&waiting.circle_by)), Style::new());
+        }
     }
     if !waiting.open.is_empty() {
         let text =

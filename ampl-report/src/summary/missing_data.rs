@@ -107,7 +107,11 @@ fn sentence(gap: &Missing) -> String {
                 LessReason::NoRoom => "there was no room for more".to_owned(),
                 LessReason::Limit(key) => format!("{key} was reached"),
                 LessReason::Overhead(share, allowed) => {
-                    format!("ampl took {}, may take {}", percent(share), percent(allowed.unwrap_or(0.0)))
+                    format!(
+                        "ampl took {}, may take {}",
+                        percent(share.min(1.0)),
+                        percent(allowed.unwrap_or(0.0))
+                    )
                 }
             };
             format!(

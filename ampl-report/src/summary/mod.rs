@@ -190,9 +190,7 @@ pub fn own_time(trace: &Trace) -> String {
         (Some(share), Some(job)) => {
             let _ = write!(text, ", {} of the job's {}", percent(share), duration(job as f64));
         }
-        _ => share.into_iter().for_each(|share| {
-            let _ = write!(text, ", {} of the ranks' time", percent(share));
-        }),
+        _ => {}
     }
     if own.start_ns + own.end_ns > 0 {
         let [calls, start, end] = [own.calls_ns, own.start_ns, own.end_ns].map(|part| duration(part as f64));
@@ -201,9 +199,17 @@ pub fn own_time(trace: &Trace) -> String {
     if let Some(per_call) = per_call_ns {
         let _ = write!(text, "; {} per call", duration(per_call));
     }
+    if let Some(share) = share {
+        let _ = write!(text, "; {} of the ranks' time", percent(share));
+    }
     if let Some(most) = &own.largest {
+        let before = if share.is_some() { "," } else { ";" };
         let share = percent(most.share);
-        let _ = write!(text, "; at most {share} in a window (rank {}, window {})", most.rank, most.window);
+        let _ = write!(
+            text,
+            "{before} at most {share} of a window's (rank {}, window {})",
+            most.rank, most.window
+        );
     }
     format!("{text}; self-measured")
 }

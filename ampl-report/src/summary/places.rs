@@ -35,11 +35,15 @@ pub(super) fn write(out: &mut Page, trace: &Trace) {
         field(out, "", &format!("{more} more places: ampl info --json lists them all"));
     }
     let unfinished = in_call::unfinished_ns(trace) as f64;
-    let all = end.at_ns as f64 * trace.ranks.len() as f64;
+    let threads = trace.ranks.iter().map(|rank| rank.process.threads.len().max(1)).sum::<usize>();
+    let all = end.at_ns as f64 * threads as f64;
     if unfinished > 0.0 && all > 0.0 && end.basis != EndBasis::LastCall {
         let share = percent(unfinished / all);
-        let text =
-            format!("{} in calls that have not returned, {share} of the ranks' time", duration(unfinished));
+        let whose = match threads == trace.ranks.len() {
+            true => "the ranks' time".to_owned(),
+            false => format!("the time of the ranks' {}", plural(threads as u64, "thread")),
+        };
+        let text = format!("{} in calls that have not returned, {share} of {whose}", duration(unfinished));
         paragraph(out, "unfinished", &text);
     }
     if let Some(stop) = Stop::of(trace, &rows, &comms) {
@@ -70,7 +74,18 @@ fn stopped(out: &mut Page, stop: &Stop, end: End) {
             let wait = if by.len() == 1 { "waits" } else { "wait" };
             ("waited for", format!("{}: {} {wait} for it, directly or through others", who(ranks), who(by)))
         }
-        Stop::Circle(ranks) => ("in a circle", format!("{} wait for each other", who(ranks))),
+        Stop::Circle { ranks, by } => {
+            let circle = match ranks.len() {
+                1 => format!("{} waits for itself", who(ranks)),
+                _ => format!("{} wait for each other", who(ranks)),
+            };
+            let wait = if by.len() == 1 { "waits" } else { "wait" };
+            let behind = match by.is_empty() {
+                true => String::new(),
+                false => format!("; {} {wait} for that, directly or through others", who(by)),
+            };
+            ("in a circle", circle + &behind)
+        }
         Stop::First(Stopped { ranks, at_ns, .. }) => {
             ("first to stop", format!("{}: entered or left a call last {}", who(ranks), ago(*at_ns)))
         }
@@ -198,6 +213,9 @@ fn whom(place: &Where) -> String {
             Role::Root => format!("root {peer}"),
             Role::Target => format!("target {peer}"),
         });
+    }
+    if let Some(rank) = place.rank_in_window {
+        parts.push(format!("target {rank} of its window"));
     }
     if let Some(dest) = &place.dest {
         parts.push(format!("to {}", named(dest)));
