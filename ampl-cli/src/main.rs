@@ -6,6 +6,7 @@ extern crate ampl_launch;
 
 mod check;
 mod communicators;
+mod copying;
 mod decisions;
 mod decode;
 mod diff;
@@ -91,6 +92,8 @@ enum Command {
     Doctor(doctor::Args),
     #[command(hide = true)]
     Pages(pages::Args),
+    #[command(hide = true)]
+    CopyJournals(copying::Args),
 }
 
 fn main() -> ExitCode {
@@ -131,6 +134,7 @@ fn main() -> ExitCode {
         Command::Top(args) => top::top(&args),
         Command::Recover(args) => recover::recover(&args),
         Command::Doctor(args) => doctor::doctor(&args),
+        Command::CopyJournals(args) => copying::copy(&args),
         Command::Pages(args) => pages::write(&args, Cli::command()),
     };
     outcome.unwrap_or_else(|error| failure::report(&error))

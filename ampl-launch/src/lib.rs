@@ -29,6 +29,7 @@ macro_rules! tell {
 }
 
 pub mod application;
+pub mod copying;
 pub mod counting;
 pub mod directory;
 pub mod elf;

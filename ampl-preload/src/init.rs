@@ -29,6 +29,7 @@ use crate::align;
 use crate::allocated;
 use crate::cgroup;
 use crate::clock;
+use crate::copier;
 use crate::counters;
 use crate::counts;
 use crate::ending::Ended;
@@ -147,6 +148,10 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
     }
     if let Some(journals) = prepared.journal_directory.as_ref().filter(|_| prepared.displaced.is_none()) {
         nodes::note(&prepared.directory, rank, journals);
+        let output = &prepared.shared.plan.config.output;
+        if let Some(interval_ns) = output.copy_ns.filter(|_| output.journal == config::Journal::Node) {
+            copier::start(&prepared.directory, journals, interval_ns);
+        }
     }
     let plan = &prepared.shared.plan;
     let tree = Tree::new(plan, Rank(rank), |node| {

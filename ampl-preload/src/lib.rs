@@ -16,6 +16,7 @@ mod cgroup;
 mod clock;
 mod contain;
 mod control;
+mod copier;
 mod counters;
 mod counts;
 mod decision;

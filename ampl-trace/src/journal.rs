@@ -110,6 +110,8 @@ pub mod word {
     pub const STARTED: usize = 502;
     /// The namespace of its process number; 0 where that is not known.
     pub const PID_NAMESPACE: usize = 503;
+    /// Nanoseconds of processor time of the process that copies the node's journals, in the journal of one rank.
+    pub const COPY_NS: usize = 508;
     /// End of the texts.
     pub const TEXTS_END: usize = 496;
 }

@@ -11,12 +11,12 @@ use ampl_tests::run::{Monitored, number};
 
 const EACH: u32 = 2;
 
-/// `steady` with these arguments over both hosts, under `ampl run` on the first.
-fn run(hosts: &Hosts, arguments: &[&str]) -> (Job, Monitored) {
+/// `steady` with these arguments over both hosts, under `ampl run` on the first, with these settings.
+fn run(hosts: &Hosts, arguments: &[&str], settings: &str) -> (Job, Monitored) {
     let scratch = Scratch::new("over-two");
     let run = scratch.path().join("result");
     let job = Job::of(Mpi::OpenMpi, 2 * EACH, "steady", arguments);
-    let config = scratch.write("job.toml", "[agent]\nmax_overhead = 0.5\n");
+    let config = scratch.write("job.toml", &format!("{settings}[agent]\nmax_overhead = 0.5\n"));
     let ampl: Vec<OsString> = vec![ampl().into(), "run".into(), "-c".into(), config.into(), "-o".into()];
     let words = [ampl, vec![(&run).into(), "--".into()], hosts.launch(Mpi::OpenMpi, EACH), job.words.clone()]
         .concat();
@@ -27,7 +27,7 @@ fn run(hosts: &Hosts, arguments: &[&str]) -> (Job, Monitored) {
 #[test]
 fn a_job_over_two_hosts_is_one_run() {
     let Some(hosts) = Hosts::start() else { return };
-    let (_, run) = run(&hosts, &["30"]);
+    let (_, run) = run(&hosts, &["30"], "");
     let run = run.success();
     let info = run.info();
     assert_eq!((&info["complete"], &info["ranks"]), (&true.into(), &(2 * EACH).into()), "{info}");
@@ -42,7 +42,7 @@ fn a_job_over_two_hosts_is_one_run() {
 #[test]
 fn journals_of_both_hosts_come_home() {
     let Some(hosts) = Hosts::start() else { return };
-    let (job, run) = run(&hosts, &["60", "kill-1"]);
+    let (job, run) = run(&hosts, &["60", "kill-1"], "");
     let said = &run.finished.stderr;
     assert!(!run.finished.status.success(), "{said}");
     let other = format!("{} (2 ranks: 2-3)", NAMES[1]);
@@ -72,5 +72,23 @@ fn journals_of_both_hosts_come_home() {
     for rank in 0..2 * EACH {
         let calls = run.decode(rank);
         assert!(calls.iter().filter(|call| call["fn"] == "MPI_Barrier").count() >= 28, "rank {rank}");
+    }
+}
+
+#[test]
+fn copies_of_another_host_need_no_command_there() {
+    let Some(hosts) = Hosts::start() else { return };
+    // Before rank 1 is killed, a round of copies has been made on each host.
+    let (job, run) = run(&hosts, &["4000", "kill-1"], "[output]\ncopy = \"1s\"\n");
+    let said = &run.finished.stderr;
+    assert!(!run.finished.status.success() && said.contains("4 of 4 ranks"), "{said}");
+    assert!(!said.contains("in the memory of other hosts"), "{said}");
+    let words = ["sh", "-c", "rm -rf /dev/shm/ampl-*"].map(OsString::from);
+    (0..2).for_each(|host| drop(job.run(&hosts.on(host, &words), run.scratch.path()).success()));
+    let info = run.info();
+    assert_eq!((&info["complete"], &info["ranks"]), (&false.into(), &(2 * EACH).into()), "{info}");
+    for rank in 0..2 * EACH {
+        let calls = run.decode(rank);
+        assert!(calls.iter().any(|call| call["fn"] == "MPI_Barrier"), "rank {rank}: {said}");
     }
 }

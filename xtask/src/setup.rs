@@ -48,6 +48,11 @@ const NEEDS: &[Need] = &[
         present: || Path::new("/usr/lib/x86_64-linux-gnu/libomp.so.5").is_file(),
         packages: &["libomp-dev"],
     },
+    Need {
+        what: "Slurm",
+        present: || find(&["sbatch"]).is_some() && Path::new("/usr/sbin/slurmd").is_file(),
+        packages: &["slurmctld", "slurmd", "slurm-client", "munge"],
+    },
     Need { what: "pip", present: pip, packages: &["python3", "python3-pip"] },
 ];
 

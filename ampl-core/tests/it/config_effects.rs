@@ -72,6 +72,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("output.record", "tests/e2e/archive.rs", "a_job_leaves_one_record"),
     ("output.mode", "tests/e2e/metadata.rs", "what_the_job_file_keeps_private_is_stored_nowhere"),
     ("output.arguments", "tests/e2e/metadata.rs", "what_the_job_file_keeps_private_is_stored_nowhere"),
+    ("output.copy", "tests/e2e/copied.rs", "copies_are_enough_where_memory_is_cleared"),
     ("output.journal", "tests/e2e/disk_full.rs", "a_place_that_is_full_is_done_without"),
     ("output.rank_summaries", "tests/e2e/summaries.rs", "summaries_are_stored_of_whom_the_key_says"),
     ("output.summary_error", "tests/e2e/summaries.rs", "rounded_summaries_keep_sums_exact"),

@@ -81,6 +81,7 @@ const ROWS: &[(&str, Effect, &str)] = &[
     ),
     ("output.mode", Shows(|c| c.output.mode == 0o750), "octal"),
     ("output.arguments", Shows(|c| c.output.arguments == Arguments::Program), "all or program or off"),
+    ("output.copy", Shows(|c| c.output.copy_ns == Some(60_000_000_000)), "\"60s\""),
     ("output.journal", Shows(|c| c.output.journal == Journal::Run), "\"node\""),
     (
         "output.rank_summaries",

@@ -109,6 +109,7 @@ fn any_config() -> impl Strategy<Value = Config> {
             arguments,
             dir: format!("{dir}{{time}}"),
             journal,
+            copy_ns: verify.then_some(60_000_000_001),
             rank_summaries,
             summary_error: if verify { 0.25 } else { 0.001 },
             verify,

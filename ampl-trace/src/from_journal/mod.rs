@@ -161,7 +161,9 @@ fn process(journal: &Journal<'_>, clock: Clock) -> Process {
         finalized: header[word::FLAGS] & flag::FINALIZED != 0,
         agent_failures: header[word::FAILURES],
         gave_up: gave_up(header[word::FLAGS]),
-        own_ns: (clock.duration(header[word::OWN_TICKS]) as u64).saturating_add(header[word::RARE_NS]),
+        own_ns: (clock.duration(header[word::OWN_TICKS]) as u64)
+            .saturating_add(header[word::RARE_NS])
+            .saturating_add(header[word::COPY_NS]),
         begin_ns: header[word::BEGIN_NS],
         end_ns: 0,
         end_wait_ns: 0,

@@ -1,7 +1,7 @@
 //! Every key of `JOB.toml`, in the order of its documentation: one row each, and nothing of a key stands elsewhere
 //! but its use.
 
-use super::forms::{DURATION, MEMBERS, PATTERNS, PROGRAM, REGIONS};
+use super::forms::{COPY, DURATION, MEMBERS, PATTERNS, PROGRAM, REGIONS};
 use super::hooks::Hooks;
 use super::settings::{Settings, settings};
 use super::{Key, Shape, Table};
@@ -452,6 +452,8 @@ settings! {
                 ("off", "memory of the process: a job that dies leaves nothing to recover"),
             ]),
             examples("\"run\"", "\"nodes\"");
+        copy_ns ("copy"): Option<u64> = None, COPY, "How often a process of each node, at the lowest priority, copies journals in the node's memory to the run directory: `off`, or an interval. They are as old at most when a job is killed and that memory is cleared, as far as 32 MiB/s suffice.",
+            default("\"off\""), range("`off`, or from 1 s to 1000000 s"), examples("\"60s\"", "\"1ms\"");
         rank_summaries: RankSummaries = RankSummaries::All,
             words! {
                 "all" => RankSummaries::All, "every rank's";

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# A real Slurm of one node, this one, for one command line: `one-node.sh DIRECTORY COMMAND…`. It needs root, and Debian's packages
+# slurmctld, slurmd, slurm-client and munge. Everything that it makes is in DIRECTORY, and ends with the command.
+# Exit status 77, with the reason, where Slurm does not run here.
+set -euo pipefail
+[ $# -ge 2 ] || { echo "usage: one-node.sh DIRECTORY COMMAND..." >&2; exit 2; }
+mkdir -p "$1"
+at=$(cd "$1" && pwd); shift
+for program in munged slurmctld slurmd sbatch; do
+    PATH=$PATH:/usr/sbin command -v $program > /dev/null ||
+        { echo "SKIPPED: $program is missing (apt-get install slurmctld slurmd slurm-client munge)" >&2; exit 77; }
+done
+[ "$(id -u)" = 0 ] || { echo "SKIPPED: Slurm's processes need root here" >&2; exit 77; }
+PATH=$PATH:/usr/sbin
+# munged wants no directory above its socket that others may write.
+secret=$(mktemp -d /run/ampl-munge-XXXXXX)
+started=()
+finish() {
+    [ ${#started[@]} -eq 0 ] || kill "${started[@]}" 2> /dev/null || true
+    wait 2> /dev/null || true
+    rm -rf "$secret"
+}
+trap finish EXIT
+chmod 755 "$secret"
+(umask 077 && dd if=/dev/urandom of="$secret/key" bs=128 count=1 status=none)
+munged --foreground --force --key-file="$secret/key" --socket="$secret/socket" --pid-file="$secret/pid" \
+    --log-file="$secret/log" --seed-file="$secret/seed" > "$at/munged.out" 2>&1 & started+=($!)
+host=$(hostname -s)
+port=$((20000 + $$ % 20000))
+cat > "$at/slurm.conf" << END
+ClusterName=ampl
+SlurmctldHost=$host(127.0.0.1)
+SlurmctldPort=$port
+SlurmdPort=$((port + 1))
+AuthType=auth/munge
+AuthInfo=socket=$secret/socket
+CredType=cred/munge
+SlurmUser=root
+StateSaveLocation=$at/state
+SlurmdSpoolDir=$at/spool
+SlurmctldPidFile=$at/slurmctld.pid
+SlurmdPidFile=$at/slurmd.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+MpiDefault=none
+ReturnToService=2
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
+PartitionName=all Nodes=$host Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
+END
+mkdir -p "$at/state" "$at/spool"
+export SLURM_CONF=$at/slurm.conf
+slurmctld -D -f "$SLURM_CONF" > "$at/slurmctld.out" 2>&1 & started+=($!)
+slurmd -D -f "$SLURM_CONF" -N "$host" > "$at/slurmd.out" 2>&1 & started+=($!)
+for _ in $(seq 150); do
+    sinfo -h -o %t 2> /dev/null | grep -q '^\(idle\|mix\)' && break
+    sleep 0.2
+done
+if ! sinfo -h -o %t 2> /dev/null | grep -q '^\(idle\|mix\)'; then
+    echo "SKIPPED: Slurm does not run here:" >&2
+    tail -n 3 "$at"/*.out >&2
+    exit 77
+fi
+"$@"

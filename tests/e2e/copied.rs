@@ -1,0 +1,134 @@
+//! Copies of journals in the run directory, made while the job runs: they are enough where a node's memory is cleared.
+
+use std::ffi::OsString;
+use std::process::Command;
+use std::time::Duration;
+
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::place::{Scratch, ampl};
+use ampl_tests::process;
+use ampl_tests::run::{number, parse, text_of};
+use serde_json::Value;
+
+/// Starts the job; when the copies have all names in `wanted`, kills every process of it, the copying one first, and clears
+/// the node's memory.
+const KILLED: &str = r#"
+run=$1 ampl=$2 wanted=$3; shift 3
+"$@" >job.out 2>job.err &
+launcher=$!
+host=$(cat /proc/sys/kernel/hostname)
+for turn in $(seq 400); do
+    "$ampl" info "$run/nodes/$host.journals" --json >copies.json 2>/dev/null
+    missing=; for word in $wanted; do grep -q "$word" copies.json || missing=$word; done
+    [ -z "$missing" ] && break
+    sleep 0.1
+done
+echo "missing: $missing" >missing.txt
+named() { grep -lzF "$1" /proc/[0-9]*/cmdline 2>/dev/null | sed 's,/proc/,,; s,/cmdline,,'; }
+copying=$(named copy-journals | while read pid; do tr '\0' ' ' </proc/$pid/cmdline | grep -q "^[^ ]*ampl copy-journals .*$run" && echo $pid; done)
+for pid in $copying; do
+    tr '\0' '\n' </proc/$pid/environ
+    awk '{ print "nice=" $19 }' /proc/$pid/stat
+    ls -l /proc/$pid/fd | sed 's/^/fd: /'
+done >copying.txt
+journals=$(sed -n 's/^journals = "\(.*\)"$/\1/p' "$run/run.toml")
+ranks=$(sed -n 's/.* pid=\([0-9]*\) .*/\1/p' "$run/nodes/$host")
+kill -KILL $copying $launcher $ranks
+wait $launcher
+# Where the launcher was killed, nobody has waited for its ranks.
+for turn in $(seq 100); do kill -0 $ranks 2>/dev/null || break; sleep 0.05; done
+rm -r "$journals"
+"$ampl" info "$run" --json >dead.json
+"$ampl" recover "$run" 2>recover.err
+for rank in 0 1 2 3; do "$ampl" decode "$run" --rank $rank --json >rank-$rank.json; done
+exit 0
+"#;
+
+/// Starts the job, and ends its ranks when there are copies.
+const ENDED: &str = r#"
+run=$1 ampl=$2; shift 2
+"$@" >job.out 2>job.err
+status=$?
+for turn in $(seq 200); do
+    grep -lzF copy-journals /proc/[0-9]*/cmdline 2>/dev/null | while read file; do
+        tr '\0' ' ' 2>/dev/null <$file | grep "^[^ ]*ampl copy-journals .*$run"
+    done >left.txt
+    [ -s left.txt ] || break
+    sleep 0.1
+done
+exit $status
+"#;
+
+fn shell(script: &str, words: &[OsString], job: &Job, scratch: &Scratch) {
+    let run = scratch.path().join("result");
+    let before: Vec<OsString> =
+        vec!["-c".into(), script.into(), "sh".into(), run.clone().into(), ampl().into()];
+    let mut command = Command::new("bash");
+    let exec: Vec<OsString> =
+        [ampl().as_os_str(), "exec".as_ref(), "--set".as_ref(), "output.copy=1s".as_ref(), "-o".as_ref()]
+            .map(OsString::from)
+            .to_vec();
+    let exec = [exec, vec![run.into(), "--".into()]].concat();
+    command.args([&before[..], words, &job.launch(), &exec, &job.words].concat()).current_dir(scratch.path());
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    process::run(&mut command, Duration::from_secs(120)).success();
+}
+
+#[test]
+fn copies_are_enough_where_memory_is_cleared() {
+    const TURNS: &str = "50";
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let scratch = Scratch::new("copied");
+        let job = Job::of(mpi, 4, "stuck", &[TURNS]);
+        shell(KILLED, &["MPI_Recv MPI_Wait MPI_Iprobe".into()], &job, &scratch);
+        let text = |name: &str| text_of(&scratch.path().join(name));
+        let all =
+            || ["job.err", "missing.txt", "copies.json", "copying.txt", "recover.err"].map(text).join("\n");
+
+        // One process, of which no launcher waits for anything.
+        let copying = text("copying.txt");
+        assert_eq!(copying.matches("nice=19").count(), 1, "{mpi:?}: {}", all());
+        for variable in ["LD_PRELOAD", "OMPI_", "PMI", "AMPL_"] {
+            assert!(!copying.lines().any(|line| line.starts_with(variable)), "{mpi:?}: {}", all());
+        }
+        assert!(!copying.contains("socket:") && !copying.contains("pipe:"), "{mpi:?}: {}", all());
+
+        // The call of each rank, and every call before it.
+        let dead = parse(&text("dead.json"));
+        let rows = dead["in_call"].as_array().unwrap_or_else(|| panic!("{mpi:?}: {dead}{}", all()));
+        for (rank, function) in [("0", "MPI_Recv"), ("1", "MPI_Wait"), ("2", "MPI_Iprobe")] {
+            let row = rows.iter().find(|row| row["ranks"] == rank);
+            assert!(row.is_some_and(|row| row["function"] == function), "{mpi:?}: {dead}");
+        }
+        assert_eq!(number(&dead["functions"]["MPI_Allreduce"]), 200.0, "{mpi:?}: {dead}");
+        assert!(text("recover.err").contains("4 of 4 ranks"), "{mpi:?}: {}", all());
+        for rank in 0..4 {
+            let calls: Vec<Value> = text(&format!("rank-{rank}.json"))
+                .lines()
+                .map(parse)
+                .filter(|line| line["fn"].is_string())
+                .collect();
+            let made = |name: &str| calls.iter().filter(|call| call["fn"] == name).count();
+            assert_eq!((made("MPI_Allreduce"), made("MPI_Comm_split")), (50, 1), "{mpi:?}: rank {rank}");
+        }
+    }
+}
+
+#[test]
+fn copies_go_with_the_job() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let scratch = Scratch::new("uncopied");
+        // It ends after a round of copies.
+        let job = Job::of(mpi, 2, "steady", &["1500"]);
+        shell(ENDED, &[], &job, &scratch);
+        let text = |name: &str| text_of(&scratch.path().join(name));
+        let run = scratch.path().join("result");
+        assert_eq!(text("left.txt"), "", "{mpi:?}: {}", text("job.err"));
+        assert!(
+            run.join("trace.ampl").is_file() && !run.join("nodes").exists(),
+            "{mpi:?}: {}",
+            text("job.err")
+        );
+        assert!(!text("job.err").contains("output.copy"), "{mpi:?}: {}", text("job.err"));
+    }
+}
