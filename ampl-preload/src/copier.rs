@@ -108,7 +108,7 @@ unsafe fn spawn(program: &CString, words: &[*mut c_char], variables: &[*mut c_ch
             words.as_ptr(),
             variables.as_ptr(),
         );
-        let ended = (code == 0).then(|| ended(child.assume_init(), ends.as_ptr())).unwrap_or(false);
+        let ended = code == 0 && ended(child.assume_init(), ends.as_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
         libc::posix_spawn_file_actions_destroy(actions);
         libc::posix_spawnattr_destroy(attributes);
