@@ -1,11 +1,12 @@
 //! The end of a job: messages under way are received, and journals are merged into one trace.
 
+mod bytes_limit;
 mod less;
 pub mod places;
 
 use std::fs::{self, File};
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ampl_agent::Thread;
@@ -14,7 +15,7 @@ use ampl_agent::transport::TransportError;
 use ampl_core::units::Rank;
 use ampl_trace::census::Census;
 use ampl_trace::format::{Part, Writer, rank_parts, round_facts, run_parts};
-use ampl_trace::from_journal::{Compacted, compact};
+use ampl_trace::from_journal::{Compacted, Within, compact_within};
 use ampl_trace::places::Places;
 use ampl_trace::record::TEXT_METADATA;
 use ampl_trace::rounding::round_windows;
@@ -30,6 +31,7 @@ use crate::report::message;
 use crate::signals::Held;
 use crate::transport::{Channel, Outbox, TAG_MERGE};
 use crate::tree::Tree;
+use bytes_limit::OwnBytes;
 use less::Less;
 
 /// Bytes of one message while a rank's part travels.
@@ -37,8 +39,8 @@ const CHUNK: usize = 1 << 20;
 /// Ranks that are asked for their parts before it is their turn: waiting ranks poll only now and then.
 const AHEAD: u32 = 16;
 
-/// Totals, structure and what rounded summaries lack: joined on the way to rank 0.
-type Common = (Totals, JobStructure, Census);
+/// Totals, structure, what rounded summaries lack, and how long own parts are: joined on the way to rank 0.
+type Common = (Totals, JobStructure, Census, OwnBytes);
 
 /// Data for the end of the job.
 #[derive(Debug)]
@@ -131,15 +133,17 @@ impl Finalizer {
 
     /// Merges the parts; true where the whole trace is on disk.
     fn merge(&self, ending: &Ending) -> Result<bool, TransportError> {
-        let mut own = self.own_part();
-        let common = match &mut own {
-            Some(own) => {
-                let census = round_windows(&self.shared.plan, &mut own.rank);
-                (own.totals(), JobStructure::of(std::mem::take(&mut own.structure)), census)
+        let (mut within, mut round) = (Within::default(), 0);
+        let (own, common) = loop {
+            let (own, common) = self.parts(within);
+            let common = self.join(common)?;
+            let Some(limit) = self.shared.plan.config.output.max_bytes else { break (own, common) };
+            match self.agree(limit, &common, within, round)? {
+                Some(Some(less)) => (within, round) = (less, round + 1),
+                Some(None) => break (own, common),
+                None => return Ok(false),
             }
-            None => (Totals::default(), JobStructure::new(self.ranks), Census::default()),
         };
-        let common = self.join(common)?;
         let tell = |told: &mut ampl_trace::model::Process| {
             ending.tell(&self.shared.journal, &self.ended, told);
             round_facts(&self.shared.plan, told);
@@ -147,22 +151,75 @@ impl Finalizer {
         if self.rank == 0 { self.collect(own, common, tell) } else { self.deliver(own, tell) }
     }
 
+    /// This rank's own part and what it adds to the common ones, of that part of its journal.
+    fn parts(&self, within: Within) -> (Option<Compacted>, Common) {
+        let mut own = self.own_part(within);
+        let common = match &mut own {
+            Some(own) => {
+                let census = round_windows(&self.shared.plan, &mut own.rank);
+                let structure = JobStructure::of(std::mem::take(&mut own.structure));
+                let limited = self.shared.plan.config.output.max_bytes.is_some();
+                let windows = own.rank.windows.end();
+                let bytes = if limited { OwnBytes::of(&sections(own), windows) } else { OwnBytes::default() };
+                (own.totals(), structure, census, bytes)
+            }
+            None => nothing(self.ranks),
+        };
+        (own, common)
+    }
+
+    /// What all ranks are to leave out besides, if anything; the outer `None` where there will be no trace.
+    fn agree(
+        &self,
+        limit: u64,
+        (totals, structure, census, own): &Common,
+        was: Within,
+        round: u32,
+    ) -> Result<Option<Option<Within>>, TransportError> {
+        if self.rank > 0 {
+            return Ok(bytes_limit::heard(&self.channel.await_turn(Rank(0), bytes_limit::TOLD)?));
+        }
+        // Parts are as long as they are in a file.
+        let mut writer = Writer::new(Vec::new());
+        let written = writer.as_mut().is_ok_and(|writer| {
+            writer
+                .structure(structure)
+                .and_then(|()| writer.totals(totals))
+                .and_then(|()| writer.census(census))
+                .is_ok()
+        });
+        let all = writer.ok().filter(|_| written).and_then(|writer| writer.finish().ok());
+        let all = all.map_or(0, |bytes| bytes.len() as u64);
+        let calls = structure.encode().len() as u64;
+        let next = bytes_limit::less(limit, *own, [calls, all.saturating_sub(calls)], was, round);
+        let mut told = Outbox::new(&self.channel);
+        for rank in 1..self.ranks {
+            told.put(Rank(rank), &bytes_limit::told(next))?;
+            told.wait(AHEAD as usize)?;
+        }
+        told.wait(0)?;
+        Ok(Some(next))
+    }
+
     /// Common parts of the ranks from this one on, as many as are joined here: all of them on rank 0.
     ///
     /// Each rank joins its own with that of ranges of twice the length each time, until it sends to the rank that is as
     /// far before it. No rank takes more than the logarithm of the number of ranks, and what ranks have in common is
     /// there once from the first merge on.
-    fn join(&self, (mut totals, mut structure, mut census): Common) -> Result<Common, TransportError> {
+    fn join(
+        &self,
+        (mut totals, mut structure, mut census, mut own): Common,
+    ) -> Result<Common, TransportError> {
         let mut distance = 1;
         while distance < self.ranks {
             if self.rank & distance != 0 {
                 let mut parcel = Parcel::new(&self.channel, Rank(self.rank - distance));
-                for bytes in [structure.pack(), totals.encode(), census.encode()] {
+                for bytes in [structure.pack(), totals.encode(), census.encode(), own.encode()] {
                     parcel.put(&(bytes.len() as u64).to_le_bytes())?;
                     bytes.chunks(CHUNK).try_for_each(|chunk| parcel.put(chunk))?;
                 }
                 parcel.arrive()?;
-                return Ok((Totals::default(), JobStructure::new(self.ranks), Census::default()));
+                return Ok(nothing(self.ranks));
             }
             if self.rank + distance < self.ranks {
                 let from = Rank(self.rank + distance);
@@ -177,10 +234,13 @@ impl Finalizer {
                 if let Some(others) = Census::decode(&self.receive_all(from)?) {
                     census.join(others);
                 }
+                if let Some(others) = OwnBytes::decode(&self.receive_all(from)?) {
+                    own.join(others);
+                }
             }
             distance *= 2;
         }
-        Ok((totals, structure, census))
+        Ok((totals, structure, census, own))
     }
 
     /// Bytes of a message, whose length comes before it in 8 bytes.
@@ -195,10 +255,15 @@ impl Finalizer {
     }
 
     /// This rank's part of the trace; `None` where the journal cannot be read.
-    fn own_part(&self) -> Option<Compacted> {
+    fn own_part(&self, within: Within) -> Option<Compacted> {
         let trace = &self.shared.plan.config.trace;
         let settings = Settings { error: trace.time_error, floor_ns: trace.time_floor_ns };
-        let own = self.shared.journal.contents().ok().and_then(|map| compact(map.bytes(), settings).ok());
+        let own = self
+            .shared
+            .journal
+            .contents()
+            .ok()
+            .and_then(|map| compact_within(map.bytes(), settings, within).ok());
         own.map(|mut own| {
             // A rank that has come to its end has no current call.
             own.rank.process.threads.clear();
@@ -242,7 +307,7 @@ impl Finalizer {
     fn collect(
         &self,
         own: Option<Compacted>,
-        (totals, structure, census): Common,
+        (totals, structure, census, _): Common,
         tell: impl Fn(&mut ampl_trace::model::Process),
     ) -> Result<bool, TransportError> {
         let mut told = own.as_ref().map(|own| own.rank.process.clone());
@@ -305,6 +370,9 @@ impl Finalizer {
                 false
             }
         };
+        if written {
+            self.report_bytes(&path);
+        }
         asked.wait(0)?;
         for rank in 1..self.ranks {
             asked.put(Rank(rank), &[u8::from(written)])?;
@@ -315,6 +383,18 @@ impl Finalizer {
             less.messages(self.ranks, &self.directory, unnamed).iter().for_each(|said| message(said));
         }
         Ok(written)
+    }
+
+    /// Reports a trace that is larger than it may be.
+    fn report_bytes(&self, path: &Path) {
+        let bytes = fs::metadata(path).map_or(0, |file| file.len());
+        if let Some(limit) = self.shared.plan.config.output.max_bytes.filter(|&limit| bytes > limit) {
+            message(&format!(
+                "the trace has {bytes} bytes, more than output.max_bytes ({limit}): summaries of windows and facts about the run \
+                 are always stored ({})",
+                path.display()
+            ));
+        }
     }
 
     /// Reports ranks that could not read their journals, for want of memory mostly; returns true where the trace
@@ -375,6 +455,11 @@ impl Drop for FileSizeSignal {
         // Take our own writing's signal before the mask is put back.
         self.0.take(libc::SIGXFSZ);
     }
+}
+
+/// Common parts of no rank, in a job of `ranks`.
+fn nothing(ranks: u32) -> Common {
+    (Totals::default(), JobStructure::new(ranks), Census::default(), OwnBytes::default())
 }
 
 fn sections(compacted: &Compacted) -> Vec<Part<'_>> {

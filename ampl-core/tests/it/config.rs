@@ -142,8 +142,10 @@ fn every_setting_arrives() {
             mode: 0o755,
             arguments: Arguments::Off,
             journal: Journal::Path("/scratch/j".into()),
+            copy_ns: None,
             rank_summaries: RankSummaries::Sample,
             summary_error: 0.001,
+            max_bytes: None,
             verify: true,
         },
         agent: Agent {

@@ -76,6 +76,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("output.journal", "tests/e2e/disk_full.rs", "a_place_that_is_full_is_done_without"),
     ("output.rank_summaries", "tests/e2e/summaries.rs", "summaries_are_stored_of_whom_the_key_says"),
     ("output.summary_error", "tests/e2e/summaries.rs", "rounded_summaries_keep_sums_exact"),
+    ("output.max_bytes", "tests/e2e/limits.rs", "a_small_trace_leaves_out_times_and_then_calls"),
     ("output.verify", "tests/e2e/verify.rs", "what_would_have_been_kept_is_marked_and_judged"),
     ("agent.client", "tests/e2e/recover.rs", "decisions_are_in_the_journal_of_the_client"),
     ("agent.max_overhead", "tests/e2e/governor.rs", "steps_down_and_up_again_under_open_mpi"),

@@ -89,6 +89,7 @@ const ROWS: &[(&str, Effect, &str)] = &[
         "all or sample or off",
     ),
     ("output.summary_error", Shows(|c| c.output.summary_error == 0.01), "[0, 1)"),
+    ("output.max_bytes", Shows(|c| c.output.max_bytes == Some(1_000_000_000)), "\"64MiB\""),
     ("output.verify", Shows(|c| c.output.verify), "true or false"),
     ("agent.client", Shows(|c| c.agent.client.0 == 3), "from 0"),
     ("agent.max_overhead", Shows(|c| c.agent.max_overhead == Some(0.005)), "\"1%\""),

@@ -112,6 +112,7 @@ fn any_config() -> impl Strategy<Value = Config> {
             copy_ns: verify.then_some(60_000_000_001),
             rank_summaries,
             summary_error: if verify { 0.25 } else { 0.001 },
+            max_bytes: verify.then_some(12_345_678_901),
             verify,
         });
     let sites = prop::collection::vec(site_policy, 0..3);

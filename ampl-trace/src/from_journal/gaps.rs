@@ -125,7 +125,10 @@ pub fn read(
     }
     // Records of a damaged journal may be out of order.
     spans.sort_by_key(|span| span.seq);
-    (gaps.spans, gaps.rest) = (spans, rest);
+    // Gaps behind the last call that is recorded are one.
+    let calls = structure.grammar.len();
+    spans.retain(|span| span.seq <= calls);
+    (gaps.spans, gaps.rest) = (spans, rest.filter(|rest| rest.seq <= calls));
     (gaps, counted, damage)
 }
 

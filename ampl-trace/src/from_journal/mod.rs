@@ -7,12 +7,15 @@ mod clock;
 mod gaps;
 mod late_decisions;
 mod paths;
+mod process;
 mod sequence;
 mod threads;
 mod times;
+mod within;
 
 use std::collections::BTreeMap;
 
+use ampl_core::config::Quantity;
 use ampl_core::message::Decision;
 use ampl_core::mpi::FUNCTION_COUNT;
 use ampl_core::value::ObjectKind;
@@ -20,10 +23,10 @@ use ampl_core::value::ObjectKind;
 use crate::cells::Cells;
 use crate::error::ReadError;
 use crate::gaps::Reason;
-use crate::journal::{self, Block, BlockKind, Journal, SITE_WORDS, flag, word};
+use crate::journal::{self, Block, BlockKind, SITE_WORDS, flag, word};
 use crate::model::{
-    Aggregate, ClockFit, FollowedSteps, GaveUp, LASTING_STRATA, LeftOutRegion, Limit, Liveness, Process,
-    RankTrace, RunInfo, Step, WindowSummary, call_path,
+    Aggregate, FollowedSteps, LASTING_STRATA, LeftOutRegion, Limit, RankTrace, RunInfo, Step, WindowSummary,
+    call_path,
 };
 use crate::record::{
     Kind, OBJECT_HANDLE, Record, Records, TEXT_DECISION, TEXT_LEFT_OUT, TEXT_METADATA, TEXT_RUN, TEXT_STEP,
@@ -37,7 +40,9 @@ use crate::totals::{MOST_CALLERS, SEVERAL, Totals, Way};
 use clock::Clock;
 use late_decisions::After;
 use paths::Paths;
+use process::process;
 use threads::{Handles, Line};
+pub use within::Within;
 
 /// Everything a journal holds, in a trace's terms.
 #[derive(Debug, Default)]
@@ -77,6 +82,14 @@ impl Compacted {
 /// [`ReadError`] when the header cannot be read; anything wrong behind it is reported as damage
 /// beside what is left.
 pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError> {
+    compact_within(bytes, settings, Within::default())
+}
+
+/// As [`compact`], of a part of the journal.
+///
+/// # Errors
+/// As [`compact`].
+pub fn compact_within(bytes: &[u8], settings: Settings, within: Within) -> Result<Compacted, ReadError> {
     let journal = journal::read(bytes)?;
     let clock = Clock::new(&journal.header);
     let mut out = Compacted::default();
@@ -100,7 +113,11 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
         handles: Handles::new(),
         lines: Vec::new(),
         calls: vec![0; FUNCTION_COUNT],
-        otherwise: reason_otherwise(&journal.header, without_memory),
+        otherwise: match within.cuts_calls() {
+            true => Reason::Limit,
+            false => reason_otherwise(&journal.header, without_memory),
+        },
+        within,
         latest: journal.header[word::TICKS_LAST],
     };
     let mut threads: BTreeMap<u32, Vec<Block<'_>>> = BTreeMap::new();
@@ -121,11 +138,12 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
     let limit = limited.then_some(Limit::MaxMemory);
     out.rank.process.steps.extend(step.map(|step| Step { limit, ..step }));
     after.decide(out.rank.windows.entries_mut());
+    within.apply(Quantity::Calls.slot(), &mut out.rank);
     let mut encoder = Encoder::new(settings);
     for (blocks, structure) in threads.values().zip(&out.structure.threads) {
         let pending = after.pending(blocks, out.rank.windows.entries());
         let words = words_of(blocks, BlockKind::Stream).chain(pending);
-        times::encode(structure, words, clock, &mut encoder);
+        times::encode(structure, words, clock, within.times_before, &mut encoder);
     }
     // Settings alone are no times.
     out.rank.times = if encoder.is_empty() { Vec::new() } else { encoder.finish() };
@@ -136,74 +154,6 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
     let places = lines.iter().map(|line| line.read(&out, &handles, &journal.header, clock)).collect();
     out.rank.process.threads = places;
     Ok(out)
-}
-
-fn gave_up(flags: u64) -> Option<GaveUp> {
-    let why = if flags & flag::NO_ROOM != 0 { GaveUp::NoRoom } else { GaveUp::Failed };
-    (flags & flag::DISABLED != 0).then_some(why)
-}
-
-fn process(journal: &Journal<'_>, clock: Clock) -> Process {
-    let header = &journal.header;
-    let mut texts = &header[word::TEXTS..word::TEXTS_END];
-    let mut text = || {
-        let (text, used) = get_text(texts).unwrap_or_default();
-        texts = &texts[used.min(texts.len())..];
-        text
-    };
-    let (host, cpus, _run, program) = (text(), text(), text(), text());
-    Process {
-        rank: header[word::RANK] as u32,
-        host,
-        cpus,
-        program,
-        pid: header[word::PID] as u32,
-        finalized: header[word::FLAGS] & flag::FINALIZED != 0,
-        agent_failures: header[word::FAILURES],
-        gave_up: gave_up(header[word::FLAGS]),
-        own_ns: (clock.duration(header[word::OWN_TICKS]) as u64)
-            .saturating_add(header[word::RARE_NS])
-            .saturating_add(header[word::COPY_NS]),
-        begin_ns: header[word::BEGIN_NS],
-        end_ns: 0,
-        end_wait_ns: 0,
-        processor_ns: header[word::PROCESSOR_NS],
-        processors: header[word::PROCESSORS],
-        quota: header[word::QUOTA],
-        switches: (header[word::PROCESSOR_NS] > 0).then_some(header[word::SWITCHES]),
-        elapsed_ns: header[word::NANOS_LAST].wrapping_sub(header[word::NANOS_FIRST]),
-        mpi_threads: mpi_threads(journal),
-        windows: 0,
-        calls: Vec::new(),
-        clock: (header[word::CLOCK_ERROR] > 0).then(|| ClockFit {
-            offset_ns: header[word::CLOCK_OFFSET] as i64,
-            error_ns: header[word::CLOCK_ERROR],
-            drift_ppm: Some(f64::from_bits(header[word::CLOCK_DRIFT])).filter(|drift| drift.is_finite()),
-        }),
-        steps: Vec::new(),
-        threads: Vec::new(),
-        followed: None,
-        unannounced: None,
-        regions_left_out: Vec::new(),
-        liveness: Liveness::Unknown,
-    }
-}
-
-/// Number of threads in MPI, 0 unless several: each for at least a hundredth of the longest one's time. So a helper
-/// that makes a few calls does not halve the share of the others. A thread takes the place of one that has ended.
-fn mpi_threads(journal: &Journal<'_>) -> u32 {
-    let mut ticks: BTreeMap<u32, u64> = BTreeMap::new();
-    for block in journal.blocks.iter().filter(|block| block.kind == BlockKind::Sites) {
-        let entries = block.words.as_chunks::<SITE_WORDS>().0.iter();
-        let own = entries.map(|entry| u64::from_le_bytes(entry[3])).fold(0, u64::saturating_add);
-        let total = ticks.entry(block.thread).or_default();
-        *total = total.saturating_add(own);
-    }
-    let least = ticks.values().max().map_or(1, |most| most / 100).max(1);
-    match ticks.values().filter(|&&own| own >= least).count() as u32 {
-        0 | 1 => 0,
-        several => several,
-    }
 }
 
 /// Step to calls that are not stored, from the first of these `ticks` that is not 0: there was no room for more calls,
@@ -245,6 +195,7 @@ struct Scan {
     /// Paths of modules by their number.
     modules: Vec<String>,
     after: After,
+    within: Within,
     /// True where a part of the journal was in memory that is gone.
     without_memory: bool,
     /// Calls of all threads by function.
@@ -294,6 +245,7 @@ impl Scan {
         let kept = [BlockKind::Snapshot, BlockKind::Log];
         let (grammar, wrong) = sequence::grammar(blocks, kept, signatures.len(), self.without_memory);
         self.out.damage.extend(wrong.map(|wrong| format!("thread {thread}: {wrong}")));
+        let grammar = self.within.first(grammar, &mut signatures);
         let line = Line::of(thread, blocks, |index| sites.stored(index));
         let structure = ThreadStructure { thread, signatures, grammar };
         self.gaps(gaps, &structure, blocks, line.as_ref().and_then(Line::inside), &sites);

@@ -15,12 +15,13 @@ pub fn open(record: Record<'_>) -> Option<[u64; 5]> {
     Some(record.body.first_chunk()?.map(u64::from_le_bytes))
 }
 
-/// Passes the calls in `blocks` of a thread to `encoder`, window by window, except calls that are not in its sequence,
+/// Passes the calls in `blocks` of a thread to `encoder`, window by window up to that `before`, except calls that are not in its sequence,
 /// whose end may be lost: readers could not assign their times. Edges of regions count as calls here.
 pub fn encode<'a>(
     structure: &ThreadStructure,
     blocks: impl Iterator<Item = &'a [Word]>,
     clock: Clock,
+    before: u64,
     encoder: &mut Encoder,
 ) {
     let (thread, calls) = (structure.thread, structure.grammar.len());
@@ -42,19 +43,19 @@ pub fn encode<'a>(
     windows.sort_by_key(|&(first_seq, _)| first_seq);
     let records = windows.iter().flat_map(|(_, words)| words).flat_map(|words| Records::new(words));
     // Windows without calls are left out.
-    let (mut opened, mut next) = (None, 0u64);
+    let (mut opened, mut next, mut wanted) = (None, 0u64, before > 0);
     for record in records {
         match record.kind {
             Kind::Open => {
                 opened = open(record).map(|[window, start, _, _, first_seq]| {
-                    next = first_seq;
+                    (next, wanted) = (first_seq, window < before);
                     Window { thread, window, first_seq, start_ns: clock.instant(start) }
                 });
             }
             Kind::Call => {
                 let Some([start, duration, which]) = call(record) else { continue };
                 next = next.saturating_add((which >> 32).max(1));
-                if next > calls {
+                if next > calls || !wanted {
                     continue;
                 }
                 if let Some(window) = opened.take() {

@@ -2,12 +2,14 @@
 
 mod forms;
 mod hooks;
+mod output;
 pub(super) mod settings;
 mod table;
 
 pub use hooks::Hooks;
+pub use output::Output;
 pub(super) use settings::Settings;
-pub use table::{Agent, KEYS, Output, Sampling, TABLES, Trace, Window};
+pub use table::{Agent, KEYS, Sampling, TABLES, Trace, Window};
 pub(super) use table::{GroupTable, MetricTable, SiteTable};
 
 /// One key of `JOB.toml`.
