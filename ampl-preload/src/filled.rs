@@ -1,5 +1,7 @@
-//! Statuses that MPI filled for this thread: an input status is known if it is one of them, as it was filled. What a
-//! program passes else, and what MPI leaves in the statuses of sends, may be anything.
+//! Statuses that MPI filled for this thread.
+//!
+//! An input status is known if it is one of them, as it was filled. What a program passes else, and what MPI leaves in
+//! the statuses of sends, may be anything.
 
 use ampl_trace::args::NO_STATUS;
 

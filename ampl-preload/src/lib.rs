@@ -3,6 +3,11 @@
 //! Loaded before an MPI library, it defines every MPI function, records the call and forwards it
 //! unchanged. It needs no `mpi.h` and links no MPI: every argument is a machine word, and differences between
 //! implementations are data ([`abi`]).
+//!
+//! ```
+//! // A process that has loaded no MPI has no such data.
+//! assert!(ampl::abi::detect().is_none());
+//! ```
 
 pub mod abi;
 mod align;

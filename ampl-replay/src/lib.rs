@@ -1,5 +1,17 @@
 //! Parts of the replayer that need no MPI: what cannot be replayed, sources of wildcard receives, launchers,
 //! computation between calls, runs with fewer steps.
+//!
+//! ```
+//! use ampl_replay::launcher::{Launched, Mpi};
+//!
+//! let variables = [("OMPI_COMM_WORLD_RANK", "3"), ("OMPI_COMM_WORLD_SIZE", "8")];
+//! let variable = |name: &str| {
+//!     let found = variables.iter().find(|(known, _)| *known == name);
+//!     found.map(|(_, value)| (*value).to_owned())
+//! };
+//! let expected = Launched { rank: 3, ranks: Some(8), mpi: Some(Mpi::OpenMpi) };
+//! assert_eq!(Launched::of(&variable), Some(expected));
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod completions;

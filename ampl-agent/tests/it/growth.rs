@@ -1,6 +1,7 @@
 //! Windows of long jobs: `window.max` of one length, then longer ones, at numbers that every rank knows.
 
 use ampl_agent::{CallEnd, Thread};
+use ampl_core::config::Quantity;
 use ampl_core::mpi::{Function, ids};
 use ampl_core::window_growth::WindowGrowth;
 use ampl_trace::model::WindowSummaries;
@@ -70,7 +71,8 @@ fn windows_of_markers_grow_likewise() {
         let found = windows(&config, ids::MPI_BARRIER, [pace, 20], 10 + pace * MARKERS);
         assert_eq!(found.count(), growth.window_of(MARKERS / 3) + 1, "{pace}");
         for window in &found {
-            let calls = window.cells.get(5).expect("calls").sum as u64;
+            let calls =
+                window.cells.get(Quantity::Calls.slot().expect("built in")).expect("calls").sum as u64;
             let markers = 3 * growth.units(window.window);
             // A marker belongs to the window that it begins.
             let expected = if window.window == 0 { markers - 1 } else { markers };

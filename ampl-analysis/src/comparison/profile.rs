@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ampl_core::config::Quantity as BuiltIn;
 use ampl_core::mpi::{FUNCTION_COUNT, FUNCTIONS};
 use ampl_core::units::{Rank, RankSet};
 use ampl_reader::gaps::Recorded;
@@ -268,7 +269,7 @@ impl Profile {
         let ranks = trace.ranks.len().max(1) as f64;
         for (at, metric) in trace.run.metrics.iter().enumerate() {
             let what = Quantity::by_name(&metric.name);
-            let is_own = matches!(metric.name.as_str(), "wall" | "calls" | "bytes.sent" | "bytes.received");
+            let is_own = BuiltIn::ALL.iter().any(|built_in| built_in.name() == metric.name);
             let scope = match metric.event.as_str() {
                 "*" if is_own || !matches!(what, Quantity::Metric(_)) => continue,
                 "*" => Scope::Run,
