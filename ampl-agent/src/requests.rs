@@ -148,7 +148,7 @@ fn name_own<const CLAIMS: bool>(
 
 /// Request tables of all threads of a process.
 #[derive(Debug, Default)]
-pub struct Shelves {
+pub struct RequestTables {
     /// Locked when a thread registers its table, or copies the list.
     all: Mutex<Vec<Arc<RequestTable>>>,
     count: AtomicUsize,
@@ -158,7 +158,7 @@ pub struct Shelves {
     at_once: bool,
 }
 
-impl Shelves {
+impl RequestTables {
     /// An empty list of tables. `at_once`: several threads may be inside of MPI at once.
     pub fn new(at_once: bool) -> Self {
         Self { at_once, ..Self::default() }
@@ -170,7 +170,7 @@ impl Shelves {
 pub struct Requests {
     mine: Owner,
     slots: Slots,
-    tables: Arc<Shelves>,
+    tables: Arc<RequestTables>,
     /// Its own place among all tables.
     place: usize,
     /// Tables met so far.
@@ -185,7 +185,7 @@ pub struct Requests {
 
 impl Requests {
     /// Empty tables for thread `number`.
-    pub fn new(tables: Arc<Shelves>, number: u32) -> Self {
+    pub fn new(tables: Arc<RequestTables>, number: u32) -> Self {
         let mine = Owner::default();
         let forgotten = tables.forgotten.load(Ordering::Acquire);
         mine.set_noted(forgotten);

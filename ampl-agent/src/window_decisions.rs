@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use ampl_core::config::Keep as Timing;
 use ampl_core::draw::Keep;
-use ampl_core::message::Second;
+use ampl_core::message::RetrospectiveShape;
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 
@@ -19,7 +19,7 @@ pub(crate) enum DecisionTiming {
 
 impl DecisionTiming {
     /// Timing for `rank`, by `second`, the plan's retrospective decision.
-    pub fn of(plan: &Plan, rank: Rank, second: Option<&Second>) -> Self {
+    pub fn of(plan: &Plan, rank: Rank, second: Option<&RetrospectiveShape>) -> Self {
         let group = plan.group_of(rank);
         let second = second.filter(|second| second.group(group).is_some());
         let chosen = plan.config.trace.stored() != Timing::Off && !plan.groups[group].pinned.contains(rank);

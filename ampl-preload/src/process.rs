@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ampl_agent::Thread;
 use ampl_agent::handles::{Handles, Object};
-use ampl_agent::requests::Shelves;
+use ampl_agent::requests::RequestTables;
 use ampl_agent::shared::Shared;
 use ampl_core::mpi::FUNCTION_COUNT;
 use ampl_core::value::ObjectKind;
@@ -41,7 +41,7 @@ pub struct Process {
     /// Work for calls of each function while the agent is to cost next to nothing.
     pub passages: [FastPath; FUNCTION_COUNT],
     /// Live requests of all threads.
-    pub requests: Arc<Shelves>,
+    pub requests: Arc<RequestTables>,
     /// Addresses that calls have named.
     pub places: Mutex<Places>,
     /// `MPI_REQUEST_NULL`, as a handle.

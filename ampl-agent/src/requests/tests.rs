@@ -8,7 +8,7 @@ const FIRST: u64 = 5 << 20;
 const NULL: (u64, u64) = (0, 99);
 
 fn threads<const COUNT: usize>() -> [Requests; COUNT] {
-    let tables = Arc::new(Shelves::new(true));
+    let tables = Arc::new(RequestTables::new(true));
     std::array::from_fn(|number| Requests::new(tables.clone(), number as u32))
 }
 
@@ -105,7 +105,7 @@ fn one_handle_may_stand_for_several_in_turn() {
 
 #[test]
 fn where_threads_take_turns_a_shared_handle_is_noticed_all_the_same() {
-    let mut requests = Requests::new(Arc::new(Shelves::new(false)), 0);
+    let mut requests = Requests::new(Arc::new(RequestTables::new(false)), 0);
     requests.make(5, Request::default(), MAKER);
     assert_eq!(look(&mut requests, &[5]), [FIRST]);
     requests.make(5, Request::default(), MAKER);

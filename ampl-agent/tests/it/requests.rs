@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use ampl_agent::call_requests::CallRequests;
-use ampl_agent::requests::{Request, Requests, Shelves};
+use ampl_agent::requests::{Request, RequestTables, Requests};
 
 const THREADS: usize = 4;
 const STEPS: u64 = 20_000;
@@ -108,7 +108,7 @@ impl Program {
 }
 
 fn run(hands_over: bool) {
-    let (tables, mpi) = (Arc::new(Shelves::new(true)), Arc::new(Mpi::default()));
+    let (tables, mpi) = (Arc::new(RequestTables::new(true)), Arc::new(Mpi::default()));
     let names = Arc::default();
     let (outboxes, inboxes): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| channel()).unzip();
     let program = |(number, inbox)| Program {

@@ -78,7 +78,7 @@ impl Job {
         config.sampling.selection = Selection::Retrospective;
         let plan = Plan::new(config, ranks).expect("groups inside the job");
         let shape = Shape::of(&plan);
-        let guides = &shape.second.as_ref().expect("windows are decided when they are over").guides;
+        let guides = &shape.retrospective.as_ref().expect("windows are decided when they are over").guides;
         assert_eq!(guides.len(), 2, "the guides of a job without a configuration");
         let mut first = Population::new(Kind::Heterogeneous, ranks as usize, 1);
         // The second guide has nothing to do with the first one.
@@ -115,7 +115,7 @@ impl Job {
         let known = binned[index].take().filter(|(by, _)| by.groups == reference.groups);
         let (_, window) = binned[index].insert(known.unwrap_or_else(|| {
             let mut window = CensusWindow::binned(shape, WindowId(number), WindowId(number));
-            let bins = shape.second.as_ref().map_or(0, |second| second.bins);
+            let bins = shape.retrospective.as_ref().map_or(0, |second| second.bins);
             for (&group, pair) in groups.iter().zip(&totals[index]) {
                 let how = reference.groups[group].as_ref().expect("there was a window before");
                 let (bin, points) = how.stand(bins, *pair);

@@ -50,9 +50,9 @@ impl Policy {
     /// A policy before the first window.
     pub fn new(plan: &Plan) -> Self {
         let sampling = &plan.config.sampling;
-        let Shape { second, divisions, .. } = Shape::of(plan);
-        let always = second.as_ref().filter(|second| second.until.is_none());
-        let buffered = always.map_or_else(Vec::new, |second| second.groups.clone());
+        let Shape { retrospective, divisions, .. } = Shape::of(plan);
+        let always = retrospective.as_ref().filter(|retrospective| retrospective.until.is_none());
+        let buffered = always.map_or_else(Vec::new, |retrospective| retrospective.groups.clone());
         let state = |group: usize| {
             StratumState::new(plan, group, buffered.contains(&(group as u16)), divisions.as_ref())
         };
@@ -66,7 +66,7 @@ impl Policy {
             merged: 0,
             strata: (0..plan.groups.len()).map(state).collect(),
             budget: sampling.budget.map(|rate| Budget::new(rate, buffered)),
-            retrospective: second.map(|second| Retrospective::new(plan, &second)),
+            retrospective: retrospective.map(|retrospective| Retrospective::new(plan, &retrospective)),
         }
     }
 
@@ -132,7 +132,7 @@ impl Policy {
         self.retrospective.as_mut()?.reference()
     }
 
-    /// Retrospective decision about a window, from its second pass; [`Policy::end_window`] has seen its first. Where
+    /// Retrospective decision about a window, from its retrospective pass; [`Policy::end_window`] has seen its first. Where
     /// there is none, the directive in force holds: for ranges of windows, for windows that are no longer remembered,
     /// and for groups about which nothing was known.
     ///

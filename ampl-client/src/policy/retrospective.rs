@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 
 use ampl_core::config::{Mechanism, Quantity};
 use ampl_core::message::{
-    Cell, CensusWindow, Decision, GroupReference, GroupVerdict, Reference, Second, StratumVerdict, Verdict,
+    Cell, CensusWindow, Decision, GroupReference, GroupVerdict, Reference, RetrospectiveShape,
+    StratumVerdict, Verdict,
 };
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
@@ -22,7 +23,7 @@ use ampl_core::units::WindowId;
 use super::bound::{Bound, GroupMean};
 use super::budget::{Ledger, Pressure};
 
-/// Windows whose means are remembered; the second pass of an older one decides nothing.
+/// Windows whose means are remembered; the retrospective pass of an older one decides nothing.
 const REMEMBERED: usize = 256;
 
 /// State of retrospective decisions: references that were sent, and the censuses of recent windows.
@@ -99,7 +100,7 @@ struct KnownGroup {
 
 impl Retrospective {
     /// State for the groups of `second`, before the first window.
-    pub fn new(plan: &Plan, second: &Second) -> Self {
+    pub fn new(plan: &Plan, retrospective: &RetrospectiveShape) -> Self {
         let sampling = &plan.config.sampling;
         let guide = |group: u16, &metric: &u16| {
             let metric = usize::from(metric);
@@ -113,7 +114,7 @@ impl Retrospective {
             index,
             name: plan.groups[usize::from(index)].name.clone(),
             members: plan.groups[usize::from(index)].members.len(),
-            guides: second.guides.iter().filter_map(|metric| guide(index, metric)).collect(),
+            guides: retrospective.guides.iter().filter_map(|metric| guide(index, metric)).collect(),
             newest: None,
         };
         Self {
@@ -121,11 +122,11 @@ impl Retrospective {
             mechanism: sampling.update_mechanism,
             windows_per_update: u64::from(sampling.windows_per_update.max(1)),
             floor: sampling.floor.map(u64::from),
-            strata: second.strata(),
-            groups: second.groups.iter().map(group).collect(),
+            strata: retrospective.strata(),
+            groups: retrospective.groups.iter().map(group).collect(),
             wall: Quantity::Wall.slot(),
             ledger: sampling.budget.map(Ledger::new),
-            until: second.until,
+            until: retrospective.until,
             ended: None,
             next: 0,
             merged: 0,

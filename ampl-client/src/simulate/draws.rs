@@ -47,7 +47,7 @@ impl GroupDraws {
     fn none(job: &Job) -> Self {
         let guides = vec![[0.0; 2]; job.guides.len()];
         let lot = Lot { ranks: 0, inverse: 0.0, guides: guides.clone() };
-        let strata = job.shape.second.is_some() || job.shape.divisions.is_some();
+        let strata = job.shape.retrospective.is_some() || job.shape.divisions.is_some();
         let lots = 1 + if strata { MOST_STRATA } else { 0 };
         Self { size: 0, certain: 0, guides, lots: vec![lot; lots] }
     }

@@ -159,7 +159,7 @@ impl RetrospectivePass {
 
     /// Sets in `draws` how many ranks the drawn ones of a stratum stand for.
     pub fn tell(&self, job: &Job, draws: &mut Draws) {
-        let groups = job.shape.second.iter().flat_map(|second| &second.groups);
+        let groups = job.shape.retrospective.iter().flat_map(|retrospective| &retrospective.groups);
         let verdicts = self.judgement.iter().flat_map(|judgement| &judgement.verdict.groups);
         for (&index, group) in groups.zip(verdicts) {
             let strata = group.iter().flat_map(|group| group.strata.iter().enumerate());
@@ -172,16 +172,18 @@ impl RetrospectivePass {
 
 /// Per cell, the index of its group in `Second::groups`; `None` for pinned ranks and other groups.
 fn places(job: &Job) -> Vec<Option<usize>> {
-    let second = job.shape.second.as_ref();
+    let retrospective = job.shape.retrospective.as_ref();
     let place = |cell: &CellKey| {
-        second.filter(|_| !cell.pinned).and_then(|second| second.group(usize::from(cell.group)))
+        retrospective
+            .filter(|_| !cell.pinned)
+            .and_then(|retrospective| retrospective.group(usize::from(cell.group)))
     };
     job.shape.cells.iter().map(place).collect()
 }
 
 /// Per group of the verdict, the stratum of every bin.
 fn strata(job: &Job, verdict: &Verdict) -> Vec<Vec<Option<u8>>> {
-    let bins = job.shape.second.as_ref().map_or(0, |second| usize::from(second.bins));
+    let bins = job.shape.retrospective.as_ref().map_or(0, |retrospective| usize::from(retrospective.bins));
     let of_group = |group: &Option<GroupVerdict>| {
         let Some(group) = group else { return Vec::new() };
         (0..bins).map(|bin| group.stratum(bin).map(|index| index as u8)).collect()

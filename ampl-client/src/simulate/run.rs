@@ -20,7 +20,7 @@ pub struct Run {
     policy: Policy,
     directive: Directive,
     /// State of retrospective decisions, where windows have them, or the first interval's.
-    second: Option<RetrospectivePass>,
+    retrospective: Option<RetrospectivePass>,
     /// State of the ranks' divisions, where groups are divided.
     divisions: Option<Stratifications>,
     /// Decision of the policy for the windows after the one under way, made before that was drawn.
@@ -40,10 +40,10 @@ impl Run {
         let (directive, decisions) = policy.first_directive();
         let ranks = if job.shape.interval { job.plan.ranks as usize } else { 0 };
         let totals = vec![vec![MetricSummary::default(); ranks]; job.guides.len()];
-        let second = job.shape.second.as_ref().map(|_| RetrospectivePass::default());
+        let retrospective = job.shape.retrospective.as_ref().map(|_| RetrospectivePass::default());
         let sampled = vec![false; ranks];
         let divisions = Stratifications::new(job, seed);
-        (Self { seed, policy, directive, second, divisions, told: None, totals, sampled }, decisions)
+        (Self { seed, policy, directive, retrospective, divisions, told: None, totals, sampled }, decisions)
     }
 
     /// The run's seed.
@@ -54,39 +54,41 @@ impl Run {
     /// Gives the policy a window in which no rank has been drawn yet, where decisions are retrospective; to be called
     /// before the ranks are binned.
     pub fn begin_window(&mut self, job: &Job, window: &Window, census: &Census) {
-        let Some(second) = self.second.as_mut().filter(|_| decides_after(job, window)) else { return };
+        let Some(retrospective) = self.retrospective.as_mut().filter(|_| decides_after(job, window)) else {
+            return;
+        };
         let mut told = told(job, window, census, &Draws::none(job));
         if let Some(divisions) = &mut self.divisions {
             divisions.tell(job, window, census, &mut told);
         }
         // What is decided now holds from the next window on.
         self.told = self.policy.end_window(&told);
-        second.refer(self.policy.reference(), window.number);
+        retrospective.refer(self.policy.reference(), window.number);
     }
 
     /// Some ranks of `window` by bin, one of [`Job::chunks`]; `None` where decisions are predictive.
     pub fn bin(&self, job: &Job, window: &Window, ranks: Range<u32>) -> Option<Binned> {
-        self.after(job, window).map(|second| second.bin(job, window, ranks))
+        self.after(job, window).map(|retrospective| retrospective.bin(job, window, ranks))
     }
 
     /// Decides `window` by the bins of all its ranks, in their order.
     pub fn judge(&mut self, job: &Job, window: &Window, pieces: Vec<Binned>) -> Vec<Decision> {
-        match self.second.as_mut().filter(|_| decides_after(job, window)) {
-            Some(second) => second.judge(job, &mut self.policy, window.number, pieces),
+        match self.retrospective.as_mut().filter(|_| decides_after(job, window)) {
+            Some(retrospective) => retrospective.judge(job, &mut self.policy, window.number, pieces),
             None => Vec::new(),
         }
     }
 
     /// State of retrospective decisions, if `window` is decided so.
     fn after(&self, job: &Job, window: &Window) -> Option<&RetrospectivePass> {
-        self.second.as_ref().filter(|_| decides_after(job, window))
+        self.retrospective.as_ref().filter(|_| decides_after(job, window))
     }
 
     /// Draws of `ranks`, one of [`Job::chunks`]: those that keep `window`.
     pub fn draw(&self, job: &Job, window: &Window, ranks: Range<u32>) -> Draws {
         let mut draws = Draws::none(job);
-        if let Some(second) = self.after(job, window) {
-            second.tell(job, &mut draws);
+        if let Some(retrospective) = self.after(job, window) {
+            retrospective.tell(job, &mut draws);
         } else {
             Stratifications::stand_for(&self.directive, &mut draws);
         }
@@ -119,8 +121,8 @@ impl Run {
         };
         let number = WindowId(window.number);
         let keep = |rank: Rank, own| kept_as(&job.plan, rank, number, &self.directive, own);
-        if let Some(second) = self.after(job, window) {
-            return second.kept(job, ranks, |rank| keep(rank, own(rank)), each);
+        if let Some(retrospective) = self.after(job, window) {
+            return retrospective.kept(job, ranks, |rank| keep(rank, own(rank)), each);
         }
         for rank in ranks {
             let own = own(Rank(rank));
@@ -203,7 +205,10 @@ impl Run {
 
 /// `true` if `window` is decided retrospectively.
 fn decides_after(job: &Job, window: &Window) -> bool {
-    job.shape.second.as_ref().is_some_and(|second| second.decides(WindowId(window.number)))
+    job.shape
+        .retrospective
+        .as_ref()
+        .is_some_and(|retrospective| retrospective.decides(WindowId(window.number)))
 }
 
 /// Census of a window as the tree would have reported it.

@@ -5,19 +5,19 @@ use ampl_core::message::{CensusWindow, Partial, Shape};
 /// `true` if the sums of a message of `pass` have the `shape` of the job's.
 pub(super) fn fits(shape: &Shape, pass: u8, window: &CensusWindow) -> bool {
     let (partial, metrics) = (&window.partial, shape.asked.len());
-    match (&shape.second, pass) {
+    match (&shape.retrospective, pass) {
         (_, 0) => {
             partial.cells.iter().map(|cell| cell.key).eq(shape.cells.iter().copied())
                 && partial.cells.iter().all(|cell| cell.metrics.len() == metrics)
                 && fits_divisions(shape, partial)
         }
-        (Some(second), 1) => {
-            let bins = usize::from(second.bins);
-            partial.binned.len() == second.groups.len()
+        (Some(retrospective), 1) => {
+            let bins = usize::from(retrospective.bins);
+            partial.binned.len() == retrospective.groups.len()
                 && partial
                     .binned
                     .iter()
-                    .all(|group| (group.bins(), group.guides()) == (bins, second.guides.len()))
+                    .all(|group| (group.bins(), group.guides()) == (bins, retrospective.guides.len()))
         }
         _ => false,
     }

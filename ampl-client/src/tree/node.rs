@@ -80,9 +80,12 @@ impl Node {
         let sources = topology.contributors(rank);
         let census = ring::capacity(&shape, sources.len());
         let height = u64::from(topology.height(rank));
-        let second = RetrospectivePass::new(plan, &shape, rank, &sources);
-        let binned = second.zip(shape.second.as_ref()).map(|(second, bins)| {
-            (WindowReduction::new(sources.clone(), height, ring::capacity_binned(bins, &sources)), second)
+        let retrospective = RetrospectivePass::new(plan, &shape, rank, &sources);
+        let binned = retrospective.zip(shape.retrospective.as_ref()).map(|(retrospective, bins)| {
+            (
+                WindowReduction::new(sources.clone(), height, ring::capacity_binned(bins, &sources)),
+                retrospective,
+            )
         });
         Self {
             rank,
@@ -127,16 +130,18 @@ impl Node {
     /// The number is what the root, with the most ranks below it, has room for; it is the same in all ranks.
     pub fn gathers(&self) -> Option<usize> {
         let shape = &self.shape;
-        let second =
-            shape.second.as_ref().filter(|second| second.until.is_none() && self.divide.is_none())?;
+        let retrospective = shape
+            .retrospective
+            .as_ref()
+            .filter(|retrospective| retrospective.until.is_none() && self.divide.is_none())?;
         let root = self.topology.root();
         let sources = self.topology.contributors(root);
         let levels = self.topology.height(root) as usize;
         // A window may take two polls per level, and what others bring must have room until the last is there.
-        let room = ring::capacity(shape, sources.len()).min(ring::capacity_binned(second, &sources));
+        let room = ring::capacity(shape, sources.len()).min(ring::capacity_binned(retrospective, &sources));
         // Its sums go up, a reference comes down, its bins go up, the verdict comes down. In low trees some to spare.
         let looks = (4 * levels).max(8);
-        let remembered = waiting(shape, second, &sources) / looks;
+        let remembered = waiting(shape, retrospective, &sources) / looks;
         Some((room / (2 * levels + 1)).min(remembered).max(1))
     }
 
@@ -158,8 +163,8 @@ impl Node {
             divide.local(first, last, summary, &mut window.partial);
         }
         self.dropped = self.dropped.saturating_add(self.census.push(0, window));
-        if let Some((_, second)) = &mut self.binned {
-            second.local(first, last, Some(summary));
+        if let Some((_, retrospective)) = &mut self.binned {
+            retrospective.local(first, last, Some(summary));
         }
         self.advance();
     }
@@ -168,8 +173,8 @@ impl Node {
     /// not count as reported.
     pub fn local_unmeasured(&mut self, first: WindowId, last: WindowId) {
         self.census.push(0, CensusWindow::new(&self.shape, first, last));
-        if let Some((_, second)) = &mut self.binned {
-            second.local(first, last, None);
+        if let Some((_, retrospective)) = &mut self.binned {
+            retrospective.local(first, last, None);
         }
         self.advance();
     }
@@ -198,8 +203,8 @@ impl Node {
     pub fn local_finished(&mut self) {
         // Its last windows may still have to be binned, for which others wait no longer than for what is binned.
         self.census.sources[0].finished = 1;
-        if let Some((_, second)) = &mut self.binned {
-            second.ended = true;
+        if let Some((_, retrospective)) = &mut self.binned {
+            retrospective.ended = true;
         }
         self.advance();
     }
@@ -257,14 +262,14 @@ impl Node {
             None => self.census.advance(empty, &mut ()),
             Some(divide) => self.census.advance(empty, divide.as_mut()),
         }
-        let Some((lane, second)) = &mut self.binned else { return };
-        while let Some(part) = second.next_binned(|| lane.spares.empty(|| shape.binned())) {
+        let Some((lane, retrospective)) = &mut self.binned else { return };
+        while let Some(part) = retrospective.next_binned(|| lane.spares.empty(|| shape.binned())) {
             lane.push(0, part);
         }
-        if second.is_finished() {
+        if retrospective.is_finished() {
             lane.sources[0].finished = 1;
         }
-        lane.advance(|first, last| CensusWindow::binned(shape, first, last), second);
+        lane.advance(|first, last| CensusWindow::binned(shape, first, last), retrospective);
     }
 
     /// Sets the time, on any clock in nanoseconds that does not run backwards: stragglers are given up only by and by.
@@ -318,16 +323,16 @@ impl Node {
 
     /// At the root: hands the reference for windows to come to the tree.
     pub fn refer(&mut self, reference: Reference) {
-        if let Some((_, second)) = &mut self.binned {
-            second.refer(reference);
+        if let Some((_, retrospective)) = &mut self.binned {
+            retrospective.refer(reference);
             self.advance();
         }
     }
 
     /// At the root: hands the client's verdict on a window to the tree.
     pub fn judge(&mut self, verdict: &Verdict) {
-        if let Some((_, second)) = &mut self.binned {
-            second.judge(verdict);
+        if let Some((_, retrospective)) = &mut self.binned {
+            retrospective.judge(verdict);
         }
     }
 
@@ -363,8 +368,8 @@ impl Node {
         if let Some(divide) = &mut self.divide {
             divide.direct(&mut directive);
         }
-        if let Some((_, second)) = &mut self.binned {
-            second.directed(directive.update);
+        if let Some((_, retrospective)) = &mut self.binned {
+            retrospective.directed(directive.update);
         }
         // More than one is early only at a rank far behind; of many, the newest matter.
         if self.directives.len() >= EARLY {
@@ -426,8 +431,11 @@ impl Node {
             return Some(&self.bytes);
         }
         let directive_due = child.directive_due && !done;
-        let of_second = self.binned.as_mut().and_then(|(_, second)| second.next_down(number, directive_due));
-        if let Some(message) = of_second {
+        let of_retrospective = self
+            .binned
+            .as_mut()
+            .and_then(|(_, retrospective)| retrospective.next_down(number, directive_due));
+        if let Some(message) = of_retrospective {
             message.encode(&self.shape, &mut self.bytes);
         } else if done {
             if child.done_sent {

@@ -1,6 +1,6 @@
 //! A node's part in retrospective decisions.
 //!
-//! Its rank's windows wait for a reference to be binned by, then go up in the second pass. The counts of every
+//! Its rank's windows wait for a reference to be binned by, then go up in the retrospective pass. The counts of every
 //! contributor are remembered for a while. When the verdict comes down, they give the places of a stratum that each of
 //! them has, so that every rank finds its own without a list being sent.
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ampl_core::config::Mechanism;
 use ampl_core::draw::{Keep, kept_after};
 use ampl_core::message::{
-    CensusWindow, DownMessage, MOST_STRATA, Partial, Reference, Second, Shape, Summary, Verdict,
+    CensusWindow, DownMessage, MOST_STRATA, Partial, Reference, RetrospectiveShape, Shape, Summary, Verdict,
 };
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
@@ -43,7 +43,7 @@ pub(super) struct RetrospectivePass {
     rank: Rank,
     /// Index of the rank's group in [`Second::groups`], and in the plan; `None` for pinned ranks and other groups.
     group: Option<(usize, u16)>,
-    second: Second,
+    retrospective: RetrospectiveShape,
     /// Most that may wait at the node, from [`LEAST`] to [`WAITING`].
     waiting: usize,
     references: VecDeque<Reference>,
@@ -87,15 +87,15 @@ struct Count {
 impl RetrospectivePass {
     /// State of a node whose own rank and children stand for that many ranks each, in this order.
     pub fn new(plan: &Plan, shape: &Shape, rank: Rank, contributors: &[u32]) -> Option<Self> {
-        let second = shape.second.clone()?;
+        let retrospective = shape.retrospective.clone()?;
         let group = plan.group_of(rank);
         let pinned = plan.groups[group].pinned.contains(rank);
-        let waiting = waiting(shape, &second, contributors);
+        let waiting = waiting(shape, &retrospective, contributors);
         Some(Self {
             mechanism: plan.config.sampling.update_mechanism,
             rank,
-            group: second.group(group).filter(|_| !pinned).map(|place| (place, group as u16)),
-            second,
+            group: retrospective.group(group).filter(|_| !pinned).map(|place| (place, group as u16)),
+            retrospective,
             waiting,
             references: VecDeque::new(),
             unbinned: VecDeque::new(),
@@ -111,21 +111,21 @@ impl RetrospectivePass {
     }
 
     /// Takes a window of this rank that is over, or several that were closed together. Windows that are decided
-    /// predictively have no second pass: nothing follows then.
+    /// predictively have no retrospective pass: nothing follows then.
     pub fn local(&mut self, first: WindowId, last: WindowId, summary: Option<&Summary>) {
-        if !self.second.decides(first) {
+        if !self.retrospective.decides(first) {
             self.ended = true;
             return;
         }
         let seen = |&guide: &u16| {
             summary.and_then(|summary| summary.metrics.get(usize::from(guide))).map(|seen| (seen.n, seen.sum))
         };
-        let seen = self.second.guides.iter().map(seen).collect::<Option<Vec<_>>>();
+        let seen = self.retrospective.guides.iter().map(seen).collect::<Option<Vec<_>>>();
         self.unbinned.push_back(Unbinned { first, last, seen: seen.filter(|_| first == last) });
-        self.ended |= !self.second.decides(last.next());
+        self.ended |= !self.retrospective.decides(last.next());
     }
 
-    /// Next of this rank's windows that can be binned, as its part of the second pass. `empty` makes sums over no rank.
+    /// Next of this rank's windows that can be binned, as its part of the retrospective pass. `empty` makes sums over no rank.
     pub fn next_binned(&mut self, empty: impl FnOnce() -> Partial) -> Option<CensusWindow> {
         let waiting = self.unbinned.len();
         let &Unbinned { first, last, .. } = self.unbinned.front()?;
@@ -143,7 +143,7 @@ impl RetrospectivePass {
         if let (Some(seen), Some(reference), Some((place, _))) = (seen, reference, self.group)
             && let Some(how) = reference.groups.get(place).and_then(Option::as_ref)
         {
-            let (bin, points) = how.stand(self.second.bins, seen);
+            let (bin, points) = how.stand(self.retrospective.bins, seen);
             part.reported = 1;
             part.partial.binned[place].add(bin, &points);
             self.bins.push_back((first, bin));
@@ -162,7 +162,7 @@ impl RetrospectivePass {
     /// Takes the update of a directive that has come. Where only the first interval has a reference, that goes before
     /// any directive that follows from what was reported.
     pub fn directed(&mut self, update: u64) {
-        self.referred |= update > 0 && self.second.until.is_some();
+        self.referred |= update > 0 && self.retrospective.until.is_some();
     }
 
     /// Takes a reference.
@@ -270,8 +270,8 @@ impl ReductionObserver for RetrospectivePass {
 }
 
 /// Most windows that wait at a rank with these contributors.
-pub(super) fn waiting(shape: &Shape, second: &Second, contributors: &[u32]) -> usize {
-    let bins = second.groups.len() * usize::from(second.bins);
+pub(super) fn waiting(shape: &Shape, retrospective: &RetrospectiveShape, contributors: &[u32]) -> usize {
+    let bins = retrospective.groups.len() * usize::from(retrospective.bins);
     let bins_of: usize = contributors.iter().map(|&ranks| bins.min(ranks as usize)).sum();
     // Of many ranks a third of the bins are occupied, as a rule.
     let counts = bins_of * size_of::<Count>() / 3;

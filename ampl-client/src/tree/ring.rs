@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use ampl_core::message::{
-    Cell, CensusWindow, MOST_NAMED, MOST_STRATA, MetricMoments, NamedCall, Sampled, Second, Shape,
-    StratumSums,
+    Cell, CensusWindow, MOST_NAMED, MOST_STRATA, MetricMoments, NamedCall, RetrospectiveShape, Sampled,
+    Shape, StratumSums,
 };
 use ampl_core::stats::Moments;
 use ampl_core::stats::bins::{Histogram, Residuals};
@@ -36,11 +36,11 @@ pub(super) fn capacity(shape: &Shape, contributors: usize) -> usize {
     (MEMORY / ((contributors + 2) * record)).clamp(LEAST, RING)
 }
 
-/// The same for the second pass, where the contributors stand for so many ranks each.
-pub(super) fn capacity_binned(second: &Second, contributors: &[u32]) -> usize {
-    let bin = size_of::<u64>() + size_of::<u16>() + second.guides.len() * size_of::<Residuals>();
-    let fixed = size_of::<CensusWindow>() + second.groups.len() * size_of::<Histogram>();
-    let bins = second.groups.len() * usize::from(second.bins);
+/// The same for the retrospective pass, where the contributors stand for so many ranks each.
+pub(super) fn capacity_binned(retrospective: &RetrospectiveShape, contributors: &[u32]) -> usize {
+    let bin = size_of::<u64>() + size_of::<u16>() + retrospective.guides.len() * size_of::<Residuals>();
+    let fixed = size_of::<CensusWindow>() + retrospective.groups.len() * size_of::<Histogram>();
+    let bins = retrospective.groups.len() * usize::from(retrospective.bins);
     // Empty bins take no room.
     let record = |ranks: u32| fixed + bins.min(ranks as usize) * bin;
     let one_of_each: usize = contributors.iter().copied().map(record).sum();

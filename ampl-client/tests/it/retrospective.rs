@@ -24,7 +24,7 @@ fn base(mechanism: Mechanism, windows_per_update: u32) -> Config {
 
 fn plan_of(config: Config, ranks: u32) -> Plan {
     let plan = Plan::new(config, ranks).unwrap();
-    assert!(Shape::of(&plan).second.is_some());
+    assert!(Shape::of(&plan).retrospective.is_some());
     plan
 }
 
@@ -52,7 +52,7 @@ fn bins(
     totals: &[Total],
 ) -> (Vec<Option<usize>>, CensusWindow) {
     let (shape, window) = (Shape::of(plan), WindowId(number));
-    let second = shape.second.clone().unwrap();
+    let second = shape.retrospective.clone().unwrap();
     let mut binned = CensusWindow::binned(&shape, window, window);
     let stand = |(rank, total): (u32, &Total)| {
         let group = plan.group_of(Rank(rank));
@@ -69,7 +69,7 @@ fn bins(
 
 /// Draw of every rank by the verdict; `None` where the verdict does not cover it.
 fn verdict_keeps(plan: &Plan, verdict: &Verdict, bins: &[Option<usize>]) -> Vec<Option<Keep>> {
-    let second = Shape::of(plan).second.unwrap();
+    let second = Shape::of(plan).retrospective.unwrap();
     let mut places = vec![[0; MOST_STRATA]; second.groups.len()];
     let mechanism = plan.config.sampling.update_mechanism;
     let keep = |(rank, bin): (Rank, &Option<usize>)| {

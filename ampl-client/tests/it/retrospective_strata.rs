@@ -45,7 +45,7 @@ fn half(binned: &CensusWindow) -> Verdict {
 
 /// Every window is binned by its distance from 100, one error bound being 1.
 fn reference(shape: &Shape, first: u64, last: u64) -> Reference {
-    let groups = shape.second.as_ref().unwrap().groups.len();
+    let groups = shape.retrospective.as_ref().unwrap().groups.len();
     let origin = Origin { ratio: 100.0, mean_n: 1.0, unit: 1.0 };
     let one = GroupReference { guide: 0, error: 1.0, origins: vec![origin] };
     Reference { first_window: WindowId(first), last_window: WindowId(last), groups: vec![Some(one); groups] }
@@ -118,7 +118,7 @@ fn pinned_ranks_and_fixed_sizes_are_decided_beforehand() {
     config.groups.push(group("bound", "0-29", relative(0.9, 0.08), "4-6"));
     config.groups.push(group("fixed", "30-49", Target::Static { ranks: 3 }, ""));
     let mut net = net(config, 70, 3, 2, 8);
-    assert_eq!(Shape::of(&net.plan).second.unwrap().groups, [0, 2]);
+    assert_eq!(Shape::of(&net.plan).retrospective.unwrap().groups, [0, 2]);
     for window in 0..8 {
         (0..70).for_each(|rank| net.local(rank, window, Total { n: 1, y: value(rank as u32, window) }));
         (0..30).for_each(|_| net.step());
@@ -200,7 +200,7 @@ fn a_policy_without_a_second_pass_has_none() {
         config(Summaries::Sampled, Sizing::Neyman, Mechanism::Subset),
     ] {
         let net = Net::new(config, 4, 0, 0, 1);
-        assert!(Shape::of(&net.plan).second.is_none());
+        assert!(Shape::of(&net.plan).retrospective.is_none());
         assert_eq!(Policy::new(&net.plan).first_directive().1.len(), 1);
     }
 }

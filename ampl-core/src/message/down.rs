@@ -78,10 +78,10 @@ impl DownMessage {
 
     /// Bytes of every down message between nodes of that shape.
     pub fn encoded_len(shape: &Shape) -> usize {
-        let second = shape.second.as_ref().map_or(0, verdict::payload);
+        let retrospective = shape.retrospective.as_ref().map_or(0, verdict::payload);
         let more = shape.divisions.as_ref();
         let more = more.map_or(0, |more| more.more_strata() * Self::STRATUM + more.down_payload());
-        Self::HEADER + second.max(Self::strata_payload(shape.strata()) + more)
+        Self::HEADER + retrospective.max(Self::strata_payload(shape.strata()) + more)
     }
 
     pub(super) fn strata_payload(strata: usize) -> usize {
@@ -99,13 +99,14 @@ impl DownMessage {
             }
             Self::Reference(reference) => {
                 to.bytes(&[VERSION, KIND_REFERENCE, 0, 0]);
-                let second = shape.second.as_ref().expect("only a plan with a second pass has references");
+                let retrospective =
+                    shape.retrospective.as_ref().expect("only retrospective plans have references");
                 to.u16(reference.groups.len() as u16);
-                to.u16(second.guides.len() as u16);
+                to.u16(retrospective.guides.len() as u16);
                 to.u64(reference.first_window.0);
                 to.u64(reference.last_window.0);
                 to.u64(0);
-                reference.encode(second, &mut to);
+                reference.encode(retrospective, &mut to);
             }
             Self::Verdict(verdict) => {
                 to.bytes(&[VERSION, KIND_VERDICT, 0, 0]);

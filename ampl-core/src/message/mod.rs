@@ -21,7 +21,7 @@ mod wire;
 
 pub use decision::Decision;
 pub use down::{Directive, DownMessage, StratumDirective};
-pub use partial::{Cell, CellKey, MetricMoments, Partial, Second, Shape};
+pub use partial::{Cell, CellKey, MetricMoments, Partial, RetrospectiveShape, Shape};
 pub use steps::{MOST_NAMED, NamedCall, OwnSteps, StepCall, StepMarker, StepSums};
 pub use stratification::{
     Divided, DividedSums, Own, Sampled, Stratification, Stratifications, StratumCount, StratumSums,
@@ -139,7 +139,10 @@ mod tests {
                 let message = UpMessage { pass: 0, finished: 2, window: Some(window) };
                 message.encode(&shape, &mut bytes);
                 // What the first windows are decided by takes more.
-                assert!(bytes.len() <= 4096 && (bytes.len() == len || shape.second.is_some()), "{len}");
+                assert!(
+                    bytes.len() <= 4096 && (bytes.len() == len || shape.retrospective.is_some()),
+                    "{len}"
+                );
                 assert_eq!(UpMessage::decode(&bytes), Ok(message));
                 // Bytes of a message before it may lie behind it.
                 bytes.extend([7; 100]);
@@ -221,8 +224,11 @@ mod tests {
     fn what_a_window_is_decided_by_has_one_size_and_comes_back() {
         let sizes = [100, 1_000_000].map(|ranks| {
             let shape = Shape::of(&Plan::new(Config::default(), ranks).unwrap());
-            let second = shape.second.clone().unwrap();
-            assert_eq!((second.bins, second.guides.len(), &second.groups[..]), (128, 2, &[0][..]));
+            let retrospective = shape.retrospective.clone().unwrap();
+            assert_eq!(
+                (retrospective.bins, retrospective.guides.len(), &retrospective.groups[..]),
+                (128, 2, &[0][..])
+            );
             let mut window = CensusWindow::binned(&shape, WindowId(9), WindowId(9));
             window.reported = 7;
             window.partial.binned[0].add(5, &[Point { z: 0.25, v: 0.5 }, Point { z: -3.0, v: 0.0 }]);
@@ -268,7 +274,7 @@ mod tests {
             };
             let config = Config { groups: (0..groups).map(of_thousand).collect(), ..Config::default() };
             let shape = Shape::of(&Plan::new(config, 64_000).unwrap());
-            let strata = shape.second.as_ref().unwrap().strata();
+            let strata = shape.retrospective.as_ref().unwrap().strata();
             let stratum = StratumVerdict { ranks: 90, size: 4, before: 33 };
             let group =
                 GroupVerdict { cuts: (1..=strata as u16 + 1).collect(), strata: vec![stratum; strata] };

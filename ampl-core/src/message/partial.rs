@@ -37,17 +37,17 @@ pub struct Shape {
     pub census: bool,
     /// `true` if totals over update intervals are summed too.
     pub interval: bool,
-    /// Layout of the second pass, for retrospective decisions; `None` where there are none.
-    pub second: Option<Second>,
+    /// Layout of the retrospective pass, for retrospective decisions; `None` where there are none.
+    pub retrospective: Option<RetrospectiveShape>,
     /// Layout of the sums for groups that are to be divided; `None` where there is no such group.
     pub divisions: Option<Stratifications>,
     /// `true` if windows are to follow the program's steps, which ranks name.
     pub steps: bool,
 }
 
-/// Layout of a second pass over windows, so that each is decided by its own values: ranks by bin.
+/// Layout of a retrospective pass over windows, so that each is decided by its own values: ranks by bin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Second {
+pub struct RetrospectiveShape {
     /// Bins per group.
     pub bins: u16,
     /// Indices of the guides in [`Plan::metrics`].
@@ -58,7 +58,7 @@ pub struct Second {
     pub until: Option<WindowId>,
 }
 
-impl Second {
+impl RetrospectiveShape {
     /// Most bytes of bins in a message, unless there are many groups.
     const BYTES: usize = 64 << 10;
 
@@ -86,13 +86,14 @@ impl Second {
         if guides.is_empty() || groups.is_empty() {
             return None;
         }
-        let mut second = Self { bins: 128, guides, groups, until };
-        while second.bins > 16 && second.payload() > Self::BYTES {
-            second.bins /= 2;
+        let mut retrospective = Self { bins: 128, guides, groups, until };
+        while retrospective.bins > 16 && retrospective.payload() > Self::BYTES {
+            retrospective.bins /= 2;
         }
         // All messages down are as long as the longest: for one interval directives do not grow that much.
-        let short = second.groups.len() * GroupVerdict::bytes(second.strata()) <= Self::VERDICT_BYTES;
-        (until.is_none() || short).then_some(second)
+        let short =
+            retrospective.groups.len() * GroupVerdict::bytes(retrospective.strata()) <= Self::VERDICT_BYTES;
+        (until.is_none() || short).then_some(retrospective)
     }
 
     /// `true` if `window` is decided retrospectively.
@@ -145,7 +146,7 @@ impl Shape {
             // Equation (8) is about totals over the update interval, which windows' moments
             // cannot give: the variance of a sum needs the ranks' own sums.
             interval: !census && sampling.sizing == Sizing::Ampl2008,
-            second: Second::of(plan),
+            retrospective: RetrospectiveShape::of(plan),
             divisions: None,
             steps: plan.config.window.marker == Marker::Auto,
         };
@@ -178,11 +179,11 @@ impl Shape {
         Partial { cells: self.cells.iter().map(cell).collect(), divided, ..Partial::default() }
     }
 
-    /// Sums over no rank of the second pass.
+    /// Sums over no rank of the retrospective pass.
     pub fn binned(&self) -> Partial {
-        let binned = self.second.as_ref().map_or_else(Vec::new, |second| {
-            let each = Histogram::new(usize::from(second.bins), second.guides.len());
-            vec![each; second.groups.len()]
+        let binned = self.retrospective.as_ref().map_or_else(Vec::new, |retrospective| {
+            let each = Histogram::new(usize::from(retrospective.bins), retrospective.guides.len());
+            vec![each; retrospective.groups.len()]
         });
         Partial { binned, ..Partial::default() }
     }
@@ -191,7 +192,8 @@ impl Shape {
     pub(super) fn encoded_len(&self) -> usize {
         let divided = self.divisions.as_ref().map_or(0, Stratifications::up_payload);
         let steps = if self.steps { StepSums::MOST_BYTES } else { 0 };
-        (self.first_payload() + divided + steps).max(self.second.as_ref().map_or(0, Second::payload))
+        (self.first_payload() + divided + steps)
+            .max(self.retrospective.as_ref().map_or(0, RetrospectiveShape::payload))
     }
 
     fn first_payload(&self) -> usize {
@@ -214,11 +216,11 @@ impl Shape {
 /// Sums over some ranks of a window; their size does not depend on how many.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Partial {
-    /// Sums per cell of the [`Shape`], in its order; none in the second pass.
+    /// Sums per cell of the [`Shape`], in its order; none in the retrospective pass.
     pub cells: Vec<Cell>,
-    /// Ranks by bin, per group of [`Second::groups`], in the second pass only.
+    /// Ranks by bin, per group of [`Second::groups`], in the retrospective pass only.
     pub binned: Vec<Histogram>,
-    /// Stratum sums, per group of [`Stratifications::groups`]; none in the second pass.
+    /// Stratum sums, per group of [`Stratifications::groups`]; none in the retrospective pass.
     pub divided: Vec<DividedSums>,
     /// Calls of each step, in the first pass where [`Shape::steps`] asks for them.
     pub steps: StepSums,
@@ -360,7 +362,7 @@ impl Partial {
         }
     }
 
-    /// Appends the second pass's sums. Empty bins are left out: most of them, in messages from below.
+    /// Appends the retrospective pass's sums. Empty bins are left out: most of them, in messages from below.
     pub(super) fn encode_binned(&self, to: &mut Writer) {
         for histogram in &self.binned {
             let occupied = histogram.occupied();
@@ -379,7 +381,7 @@ impl Partial {
         }
     }
 
-    /// Takes the second pass's sums.
+    /// Takes the retrospective pass's sums.
     pub(super) fn decode_binned(
         &mut self,
         from: &mut Reader,

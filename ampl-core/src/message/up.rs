@@ -35,7 +35,7 @@ impl CensusWindow {
         Self { partial: shape.partial(), ..Self::of(first, last) }
     }
 
-    /// The same for the second pass.
+    /// The same for the retrospective pass.
     pub fn binned(shape: &Shape, first: WindowId, last: WindowId) -> Self {
         Self { partial: shape.binned(), ..Self::of(first, last) }
     }
@@ -74,7 +74,7 @@ impl CensusWindow {
 /// Message from a node of the tree to its parent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpMessage {
-    /// 0, or 1 for the second pass over the window.
+    /// 0, or 1 for the retrospective pass over the window.
     pub pass: u8,
     /// Ranks of the sender's subtree that have finished; all of them only in the last message.
     pub finished: u32,
@@ -113,11 +113,15 @@ impl UpMessage {
             | (if shape.steps { STEPS } else { 0 })
     }
 
-    /// Rows and columns of a pass, then its bins in the second pass, or the groups and guides that are divided in the
+    /// Rows and columns of a pass, then its bins in the retrospective pass, or the groups and guides that are divided in the
     /// first.
     fn counts(shape: &Shape, pass: u8) -> (u16, u16, u32) {
-        match shape.second.as_ref().filter(|_| pass == 1) {
-            Some(second) => (second.groups.len() as u16, second.guides.len() as u16, second.bins.into()),
+        match shape.retrospective.as_ref().filter(|_| pass == 1) {
+            Some(retrospective) => (
+                retrospective.groups.len() as u16,
+                retrospective.guides.len() as u16,
+                retrospective.bins.into(),
+            ),
             None => {
                 let divided = |divided: &Stratifications| {
                     (divided.groups.len() as u32) << 16 | divided.guides.len() as u32

@@ -4,7 +4,7 @@
 //! have been added up, its [`Verdict`]: which bins keep it, and how many ranks of which others.
 
 use super::MessageError;
-use super::partial::Second;
+use super::partial::RetrospectiveShape;
 use super::wire::{Reader, Writer};
 use crate::stats::bins::{Origin, Point, bin};
 use crate::units::WindowId;
@@ -95,29 +95,29 @@ impl GroupVerdict {
 }
 
 /// Bytes after the header of the longer of reference and verdict.
-pub(super) fn payload(second: &Second) -> usize {
-    reference_payload(second).max(verdict_payload(second))
+pub(super) fn payload(retrospective: &RetrospectiveShape) -> usize {
+    reference_payload(retrospective).max(verdict_payload(retrospective))
 }
 
-fn reference_payload(second: &Second) -> usize {
-    second.groups.len() * (4 + 8 + second.guides.len() * 3 * 8)
+fn reference_payload(retrospective: &RetrospectiveShape) -> usize {
+    retrospective.groups.len() * (4 + 8 + retrospective.guides.len() * 3 * 8)
 }
 
-fn verdict_payload(second: &Second) -> usize {
-    second.groups.len() * GroupVerdict::bytes(second.strata())
+fn verdict_payload(retrospective: &RetrospectiveShape) -> usize {
+    retrospective.groups.len() * GroupVerdict::bytes(retrospective.strata())
 }
 
 /// Stands for a group without an entry.
 const NONE: u16 = u16::MAX;
 
 impl Reference {
-    pub(super) fn encode(&self, second: &Second, to: &mut Writer) {
+    pub(super) fn encode(&self, retrospective: &RetrospectiveShape, to: &mut Writer) {
         for group in &self.groups {
             let guide = group.as_ref().map_or(NONE, |group| group.guide);
             to.u16(guide);
             to.u16(0);
             to.f64(group.as_ref().map_or(0.0, |group| group.error));
-            for index in 0..second.guides.len() {
+            for index in 0..retrospective.guides.len() {
                 let origin = group.as_ref().and_then(|group| group.origins.get(index)).copied();
                 let origin = origin.unwrap_or(Origin { ratio: 0.0, mean_n: 0.0, unit: 0.0 });
                 [origin.ratio, origin.mean_n, origin.unit].into_iter().for_each(|value| to.f64(value));

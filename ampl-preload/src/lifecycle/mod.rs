@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ampl_agent::Thread;
 use ampl_agent::handles::Handles;
-use ampl_agent::requests::Shelves;
+use ampl_agent::requests::RequestTables;
 use ampl_agent::stopwatch::Stopwatch;
 use ampl_agent::uncancelled::Uncancelled;
 use ampl_core::value::ObjectKind;
@@ -124,7 +124,7 @@ fn make(before: (u64, i64)) -> Option<Box<RunInfo>> {
         pmpi: parts.pmpi,
         passages: hook_plan::derive(&parts.shared),
         shared: parts.shared,
-        requests: Arc::new(Shelves::new(parts.concurrent)),
+        requests: Arc::new(RequestTables::new(parts.concurrent)),
         places: Mutex::default(),
         request_null,
         request_null_word,

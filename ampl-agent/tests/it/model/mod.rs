@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ampl_agent::journal::{Identity, Journal};
 use ampl_agent::repeats::{Given, Outcome};
-use ampl_agent::requests::{Request, Requests, Shelves};
+use ampl_agent::requests::{Request, RequestTables, Requests};
 use ampl_agent::shared::Shared;
 use ampl_agent::thread::Span;
 use ampl_agent::{CallEnd, Thread};
@@ -131,7 +131,7 @@ pub struct Made {
 
 /// Requests of the threads, which are numbered from `first`.
 fn requests(first: u32) -> Vec<Requests> {
-    let tables = Arc::new(Shelves::new(true));
+    let tables = Arc::new(RequestTables::new(true));
     (first..).take(THREADS).map(|number| Requests::new(tables.clone(), number)).collect()
 }
 
