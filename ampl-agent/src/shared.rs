@@ -150,7 +150,7 @@ impl Shared {
     /// Shared state of the process that is `rank`. No window is open before the first thread is there.
     pub fn new(journal: Arc<Journal>, plan: Plan, rank: Rank, resolve: Resolve) -> Self {
         let events = EventMap::new(&plan);
-        let second = Shape::of(&plan).second;
+        let retrospective = Shape::of(&plan).retrospective;
         let policies = Policies::new(&plan);
         let open = OpenWindow {
             window: WindowId(0),
@@ -163,7 +163,7 @@ impl Shared {
             stored: false,
             buffered: false,
             marked: false,
-            after: DecisionTiming::of(&plan, rank, second.as_ref()),
+            after: DecisionTiming::of(&plan, rank, retrospective.as_ref()),
             verdicts: Verdicts::default(),
             measured: true,
             unreported: 0,
@@ -194,7 +194,7 @@ impl Shared {
             open: Mutex::new(open),
             credits: MarkerCredits::default(),
             directive: Mutex::default(),
-            late_from: second.and_then(|second| second.until),
+            late_from: retrospective.and_then(|retrospective| retrospective.until),
             modules: Mutex::default(),
             policies,
             resolve,
