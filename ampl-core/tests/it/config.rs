@@ -73,7 +73,7 @@ fn every_setting_arrives() {
          [trace]\nstructure = 'kept'\ntiming = 'all'\ncall_sites = false\ntime_error = 0.25\ntime_floor = '5us'\ncall_path_depth = 64\n\
          regions = '!tiny'\nregion_floor = '7ns'\n\
          [[site]]\nmatch = 'MPI_Waitsome'\ntrace = 'off'\n[[site]]\nmatch = 'a.c:3'\ntrace = 'aggregate'\n\
-         [output]\ndir = 'runs/{time}-{app}'\nrecord = 'r/{user}.json'\nmode = '0755'\narguments = 'off'\njournal = '/scratch/j'\nrank_summaries = 'sample'\nverify = true\n\
+         [output]\ndir = 'runs/{time}-{app}'\nrecord = 'r/{user}.json'\nmode = '0755'\narguments = 'off'\njournal = '/scratch/j'\ncopy = '1.5s'\nrank_summaries = 'sample'\nverify = true\n\
          [agent]\nmax_overhead = '0.5%'\nmax_structure_overhead = 0.2\nmax_memory = '64 MiB'\n\
          [hooks]\nfunctions = true\nkokkos = true\nnvtx = true\nitt = true\nompt = true\nperfstubs = true\n\
          caliper = true\nfilter = 'a, b*'\nfloor = '0us'\n",
@@ -142,7 +142,7 @@ fn every_setting_arrives() {
             mode: 0o755,
             arguments: Arguments::Off,
             journal: Journal::Path("/scratch/j".into()),
-            copy_ns: None,
+            copy_ns: Some(1_500_000_000),
             rank_summaries: RankSummaries::Sample,
             summary_error: 0.001,
             max_bytes: None,
