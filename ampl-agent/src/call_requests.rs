@@ -99,6 +99,12 @@ impl CallRequests {
         self.count
     }
 
+    /// True while requests are claimed for the call, which it must give back.
+    #[inline(always)]
+    pub fn is_claimed(&self) -> bool {
+        self.claimed
+    }
+
     /// True where the call names no request.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -61,12 +61,6 @@ impl Meter {
         self.left > 1
     }
 
-    /// As [`is_due`](Self::is_due), where it [rests](Self::rests).
-    #[inline(always)]
-    pub fn pass(&mut self) {
-        self.left = self.left.wrapping_sub(1);
-    }
-
     /// Ticks per call, as far as is known.
     #[inline(always)]
     pub fn per_call(&self) -> u64 {

@@ -1,11 +1,11 @@
 //! Work of the hooks for a function, derived once from the table.
 
+mod repeats;
 mod step;
 
 use std::sync::OnceLock;
 
 use ampl_agent::prefetch::fetch;
-use ampl_agent::repeats::MOST_WORDS;
 use ampl_agent::shared::Shared;
 use ampl_core::mpi::traffic::{Ends, Operands};
 use ampl_core::mpi::{
@@ -15,6 +15,8 @@ use ampl_core::value::ObjectKind;
 use ampl_trace::args::{is_input, is_output, is_overwritten};
 use ampl_trace::current::{Operands as Named, Role};
 
+pub use repeats::{Outputs, ShortWay};
+use repeats::{is_integer, leaves_room};
 pub use step::Step;
 use step::{input_step, output_step, telling, tells_request, together};
 
@@ -65,8 +67,8 @@ pub struct HookPlan {
     pub telling: Option<u8>,
     /// How its outputs get into the record.
     pub outputs: Outputs,
-    /// True where its calls in C may take the [short way](crate::intercept).
-    pub short_way: bool,
+    /// How far its calls in C may take the [short way](crate::intercept).
+    pub short_way: ShortWay,
     /// Indices of the source and tag arguments, where a status is all that is recorded of its outputs: if the call
     /// names one source and one tag, its message has these.
     pub answer: Option<(u8, u8)>,
@@ -91,17 +93,6 @@ pub struct Rest {
     pub request_by_value: bool,
     /// True where the record of its inputs is only the request it is about.
     pub asks_one: bool,
-}
-
-/// Outputs of a function as they are recorded, but for the request that it makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outputs {
-    /// No output is.
-    Silent,
-    /// One is: an integer of 32 bits behind the argument of that index.
-    Value(u8),
-    /// Anything else.
-    Other,
 }
 
 /// Work for calls of a function while the agent is to cost next to nothing.
@@ -186,7 +177,10 @@ pub fn derive(shared: &Shared) -> [FastPath; FUNCTION_COUNT] {
             passage,
             ends: one.ends.filter(|_| partners),
             tells_partners: one.tells_partners && partners,
-            short_way: one.short_way && !observed && !(one.ends.is_some() && partners),
+            short_way: match one.short_way {
+                _ if observed || ((one.ends.is_some() || one.names_request) && partners) => ShortWay::None,
+                way => way,
+            },
             ..one
         };
         ALL[index].0.get_or_init(|| recipe).passage
@@ -250,8 +244,19 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> HookPlan {
         _ => None,
     };
     let repeats = telling.is_some() && (told != Outputs::Other || answer.is_some() || flag.is_some());
-    let is_followed = request.is_some() || in_out || gives || function == ids::MPI_PCONTROL;
-    let is_rare = matches!(spec.class, Class::Lifecycle | Class::CountOnly);
+    let asks_one = matches!(inputs[..], [(_, Step::Request)]);
+    let is_rare = matches!(spec.class, Class::Lifecycle | Class::CountOnly) || function == ids::MPI_PCONTROL;
+    let short_way = match request {
+        _ if is_rare || in_out || gives || function == ids::MPI_CANCEL => ShortWay::None,
+        None if repeats => ShortWay::All,
+        None => ShortWay::None,
+        // The bytes of persistent ones count at their start.
+        Some(_) if makes_persistent => ShortWay::None,
+        Some(_) if !names_request && repeats && told == Outputs::Silent => ShortWay::Makes,
+        Some(_) if asks_one && completes && flag.is_some() => ShortWay::Asks,
+        Some(_) if names_request => ShortWay::Begins,
+        Some(_) => ShortWay::None,
+    };
     // The graphs' edge lists have that name too.
     let index = request.and_then(|_| position(&tells_request));
     let outcount = position(&|param| param.name == "outcount");
@@ -285,12 +290,12 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> HookPlan {
         communicates: waits || blocks || spec.traffic.is_message(),
         telling,
         outputs: told,
-        short_way: repeats && !is_followed && !is_rare,
+        short_way,
         answer,
         about: about(spec),
         rest: Box::leak(Box::new(Rest {
             request_by_value: !array && passed == Some(Direction::In),
-            asks_one: matches!(inputs[..], [(_, Step::Request)]),
+            asks_one,
             inputs,
             outputs,
             outcome,
@@ -298,16 +303,6 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> HookPlan {
             outcount,
         })),
     }
-}
-
-/// True where values of `kind` have 32 bits, and the same bits are the same word of the record.
-fn is_integer(kind: Kind) -> bool {
-    matches!(kind, Kind::Int | Kind::Logical | Kind::Rank | Kind::Tag | Kind::IntOrUndefined)
-}
-
-/// True where so many [telling](HookPlan::telling) words leave room for a value behind them.
-fn leaves_room(words: u8) -> bool {
-    usize::from(words) < MOST_WORDS
 }
 
 /// Stands for the first index in [`HookPlan::about`] where a function has no such argument.
@@ -425,18 +420,22 @@ mod tests {
             );
         }
         for (function, short) in [
-            (ids::MPI_SEND, true),
-            (ids::MPI_RECV, true),
-            (ids::MPI_IPROBE, true),
-            (ids::MPI_COMM_RANK, true),
-            (ids::MPI_SENDRECV, true),
-            (ids::MPI_ALLREDUCE, true),
-            (ids::MPI_ISEND, false),
-            (ids::MPI_COMM_DUP, false),
-            (ids::MPI_SENDRECV_REPLACE, true),
-            (ids::MPI_PCONTROL, false),
-            (ids::MPI_FINALIZE, false),
-            (ids::MPI_ALLTOALLV, false),
+            (ids::MPI_SEND, ShortWay::All),
+            (ids::MPI_RECV, ShortWay::All),
+            (ids::MPI_IPROBE, ShortWay::All),
+            (ids::MPI_COMM_RANK, ShortWay::All),
+            (ids::MPI_SENDRECV, ShortWay::All),
+            (ids::MPI_SENDRECV_REPLACE, ShortWay::All),
+            (ids::MPI_ALLREDUCE, ShortWay::All),
+            (ids::MPI_ISEND, ShortWay::Makes),
+            (ids::MPI_SEND_INIT, ShortWay::None),
+            (ids::MPI_TEST, ShortWay::Asks),
+            (ids::MPI_TESTALL, ShortWay::Begins),
+            (ids::MPI_WAIT, ShortWay::Begins),
+            (ids::MPI_COMM_DUP, ShortWay::None),
+            (ids::MPI_PCONTROL, ShortWay::None),
+            (ids::MPI_FINALIZE, ShortWay::None),
+            (ids::MPI_ALLTOALLV, ShortWay::None),
         ] {
             assert_eq!(of(function).short_way, short, "{}", function.name());
         }

@@ -417,16 +417,22 @@ unsafe fn recorded(
     if measured {
         let own =
             (ticks(invariant) - entered).saturating_sub(end - start + (state.thread.rare_ticks() - rare));
-        state.meter.take(own);
-        let _as_it_was = Environment::begin();
-        // The wrapper's entry and the way back, by the only measure that is the machine's own.
-        state.thread.set_surcharge(state.meter.surcharge(2 * clock::read_ticks()));
+        measure(state, own);
     }
     state.thread.add_own(state.meter.per_call());
     if changed {
         decision::tell();
     }
     result
+}
+
+/// Notes that the agent has taken `own` ticks for a call.
+#[cold]
+fn measure(state: &mut ThreadState, own: u64) {
+    state.meter.take(own);
+    let _as_it_was = Environment::begin();
+    // The wrapper's entry and the way back, by the only measure that is the machine's own.
+    state.thread.set_surcharge(state.meter.surcharge(2 * clock::read_ticks()));
 }
 
 /// After a call on a thread with state: hands it to the hooks. Returns whether another window may be open, or the same

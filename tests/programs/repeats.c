@@ -51,12 +51,26 @@ static void collectives(int turn, MPI_Op op) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static void requests(void) {
-    int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks, in;
-    MPI_Request both[2];
-    MPI_Irecv(&in, 1, MPI_INT, left, 3, MPI_COMM_WORLD, &both[0]);
+static void requests(int turn) {
+    int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks, in[4], flag;
+    MPI_Request both[2], one, several[3];
+    MPI_Status status;
+    MPI_Irecv(in, 1, MPI_INT, left, 3, MPI_COMM_WORLD, &both[0]);
     MPI_Isend(&rank, 1, MPI_INT, right, 3, MPI_COMM_WORLD, &both[1]);
     MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+    /* Nothing comes before this rank sends it. */
+    MPI_Irecv(in, 1, MPI_INT, 0, 4, MPI_COMM_SELF, &one);
+    for (int poll = 0; poll <= turn % 4; poll++) MPI_Test(&one, &flag, turn % 2 ? &status : MPI_STATUS_IGNORE);
+    MPI_Send(&rank, 1, MPI_INT, 0, 4, MPI_COMM_SELF);
+    MPI_Wait(&one, &status);
+    MPI_Test(&one, &flag, &status);
+    /* Equal ones, of which several are live, in an order that changes. */
+    for (int i = 0; i < 3; i++)
+        MPI_Irecv(&in[i], 1, MPI_INT, i < 1 + turn % 3 ? 0 : MPI_PROC_NULL, 5, MPI_COMM_SELF, &several[i]);
+    for (int i = 0; i < 1 + turn % 3; i++) MPI_Send(&rank, 1, MPI_INT, 0, 5, MPI_COMM_SELF);
+    for (int i = 0; i < 3; i++) MPI_Wait(&several[(i + turn) % 3], MPI_STATUS_IGNORE);
+    MPI_Isend(&rank, 1, MPI_INT, MPI_PROC_NULL, 6, MPI_COMM_WORLD, &one);
+    MPI_Wait(&one, MPI_STATUS_IGNORE);
 }
 
 int main(int argc, char **argv) {
@@ -81,7 +95,7 @@ int main(int argc, char **argv) {
         local_queries(comm, turn);
         messages(turn);
         collectives(turn, op);
-        requests();
+        requests(turn);
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
         MPI_Put(&shared, 1, MPI_DOUBLE, 0, 0, 1, MPI_DOUBLE, win);
         MPI_Win_unlock(0, win);

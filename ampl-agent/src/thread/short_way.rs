@@ -1,7 +1,7 @@
 //! The short way of repeated calls through a thread's state.
 //!
 //! [`Thread::begin_shortly`] and [`Thread::leave_shortly`] do what [`Thread::begin_call`] and [`Thread::leave`] do, for
-//! calls that need nothing else. Either does all of it, or nothing: then the whole way follows. They rest on these
+//! calls that need nothing else of the thread. Either does all of it, or nothing: then the whole way follows. They rest on these
 //! conditions.
 //!
 //! - The thread is *plain*: calls are recorded, and their sites are their return addresses. That is worked out where it
@@ -93,19 +93,29 @@ impl Thread {
         self.repeats.find(*self.latest.get(site as usize)?, given)
     }
 
-    /// Ends the call `given`, which has succeeded; returns false where it has to take the whole way.
+    /// Outcome of the call `given`, which has succeeded, if it may [end](Self::leave_shortly) on the short way.
     #[inline(always)]
-    #[must_use]
-    pub fn leave_shortly(&mut self, Settled(site): Settled, given: &Given<'_>, span: &Span) -> bool {
-        let &Span { start, end, timed, apart } = span;
-        if !self.is_plain || self.shared.is_paused() || end >= self.until || self.lags() {
-            return false;
+    pub fn foresee(&self, Settled(site): Settled, given: &Given<'_>, span: &Span) -> Option<Outcome> {
+        if !self.is_plain || self.shared.is_paused() || span.end >= self.until || self.lags() {
+            return None;
         }
         let expected = self.signatures.next().and_then(|next| self.repeats.find(next, given));
-        let Some(outcome) = expected.or_else(|| self.latest_at(site, given)) else { return false };
-        if self.stores && (self.skipped || !self.stream.has_room_for_call()) {
-            return false;
-        }
+        let outcome = expected.or_else(|| self.latest_at(site, given))?;
+        let has_room = !self.stores || (!self.skipped && self.stream.has_room_for_call());
+        has_room.then_some(outcome)
+    }
+
+    /// Ends a call of that [outcome](Self::foresee) and call flags; returns false where it has to take the whole way.
+    #[inline(always)]
+    #[must_use]
+    pub fn leave_shortly(
+        &mut self,
+        Settled(site): Settled,
+        flags: u8,
+        outcome: &Outcome,
+        span: &Span,
+    ) -> bool {
+        let &Span { start, end, timed, apart } = span;
         if !self.log.push_shortly(outcome.terminal) {
             return false;
         }
@@ -119,7 +129,7 @@ impl Thread {
         self.sequence += 1;
         if self.stores {
             let duration = end.saturating_sub(start);
-            let times = CallTimes { terminal: outcome.terminal, flags: given.flags, start, duration };
+            let times = CallTimes { terminal: outcome.terminal, flags, start, duration };
             // There is room.
             let _ = self.stream.call(&times);
         }

@@ -80,6 +80,11 @@ impl Thread {
         Some(outcome)
     }
 
+    /// A repeated call of `terminal` comes next.
+    pub fn follow_terminal(&mut self, terminal: u32) {
+        self.signatures.advance(terminal);
+    }
+
     /// Remembers the outcome of the call `given`, whose [terminal](Self::terminal) was found last, if it is likely to
     /// come here again.
     #[inline]

@@ -25,6 +25,7 @@ pub use about::about;
 use facts::Ask;
 pub use filling::{again as filled_again, is_program_s};
 pub use members::{changed, held};
+pub use requests::{Follow, Followed, follow};
 
 /// A call that has returned.
 #[derive(Clone, Copy, Debug)]
@@ -209,7 +210,7 @@ unsafe fn finish(
     let given =
         telling.map(|words| Given { function, flags, address: call.address, generation, words, value });
     let repeated = given.and_then(|given| state.thread.repeated(&given));
-    let (mut sent, mut received) = match repeated {
+    let (sent, received) = match repeated {
         Some(came) => (came.sent, came.received),
         None if call.code == 0 => traffic(state, recipe, words),
         None => (0, 0),
@@ -244,24 +245,54 @@ unsafe fn finish(
     }
     // A failed completion may have completed some of its requests all the same.
     let follows = call.code == 0 || matches!(recipe.class, Class::Completion | Class::Poll);
-    if recipe.request.is_some() && follows {
-        let follow = requests::Follow {
+    let followed = (recipe.request.is_some() && follows).then(|| {
+        let follow = Follow {
             terminal,
             bytes: (sent, received),
             missed: flags & CALL_MISS != 0,
             failed: flags & CALL_ERROR != 0,
         };
         // SAFETY: the caller's promise.
-        let followed = unsafe { requests::follow(state, recipe, words, &follow) };
+        unsafe { requests::follow(state, recipe, words, &follow) }
+    });
+    let found = Found { flags, terminal, repeats: repeated.is_some(), bytes: (sent, received) };
+    // SAFETY: the caller's promise.
+    unsafe { settle(state, function, recipe, words, call, &found, followed) }
+}
+
+/// The record of a call that has returned.
+struct Found {
+    flags: u8,
+    /// Its terminal, if it is recorded.
+    terminal: Option<u32>,
+    /// True where the call repeats an earlier one: it has not been encoded.
+    repeats: bool,
+    /// Bytes sent and received by the call itself.
+    bytes: (u64, u64),
+}
+
+/// Ends a call whose requests have been `followed`.
+#[inline(always)]
+unsafe fn settle(
+    state: &mut ThreadState,
+    function: Function,
+    recipe: &HookPlan,
+    words: &[usize],
+    call: &Returned,
+    found: &Found,
+    followed: Option<Followed>,
+) -> bool {
+    let &Found { flags, mut terminal, repeats, bytes: (mut sent, mut received) } = found;
+    if let Some(followed) = followed {
         (sent, received) = followed.bytes.unwrap_or((sent, received));
         // Not the first live one of its kind: its slot differs, which is part of the record.
         let differs = match followed.told {
             Some(slot) => slot > 0,
             // No request has been made, which the words do not show.
-            None => repeated.is_some() && recipe.makes_request(),
+            None => repeats && recipe.makes_request(),
         };
         if differs && terminal.is_some() {
-            if repeated.is_some() {
+            if repeats {
                 // SAFETY: the caller's promise.
                 unsafe { encode::call(state, function, recipe, words, flags, call.code) };
             }
@@ -287,6 +318,27 @@ unsafe fn finish(
         timed: !recipe.local,
         apart: recipe.operands.traffic.is_apart(),
     })
+}
+
+/// Ends a repeated call of that outcome that has made a request, as [`leave`] does behind that.
+///
+/// # Safety
+/// As [`leave`].
+pub unsafe fn leave_making(
+    state: &mut ThreadState,
+    function: Function,
+    recipe: &HookPlan,
+    words: &[usize],
+    call: &Returned,
+    outcome: &Came,
+    followed: Followed,
+) -> bool {
+    state.thread.current.polled(false, call.start);
+    state.thread.follow_terminal(outcome.terminal);
+    let bytes = (outcome.sent, outcome.received);
+    let found = Found { flags: 0, terminal: Some(outcome.terminal), repeats: true, bytes };
+    // SAFETY: the caller's promise.
+    unsafe { settle(state, function, recipe, words, call, &found, Some(followed)) }
 }
 
 /// True where the outputs of a call that has succeeded are not recorded, or follow from its inputs: a message of one

@@ -1,25 +1,26 @@
 //! The short way of repeated calls in C.
 //!
 //! Most calls of a program are the ones that came there before. Such a call needs no more than a comparison and a few
-//! sums, if nothing is to be prepared before it nor followed after it. The plan says of which functions that holds
-//! ([`HookPlan::short_way`]), and the thread when ([`ampl_agent::thread`]'s module of the same name lists its
+//! sums, if nothing is to be prepared before it nor followed after it. The plan says of which functions that holds, and how
+//! far for those that make or name requests ([`ShortWay`]); the thread says when ([`ampl_agent::thread`]'s module of the same name lists its
 //! conditions). Where anything differs the whole way follows: from its beginning if MPI has not been called, or from
 //! there on. Either way leaves the same data.
 //!
-//! Threads are plain only where ticks are of the time-stamp counter. Here, too, nothing allocates, waits or panics: there is nothing to contain.
+//! Threads are plain only where ticks are of the time-stamp counter. Here, too, nothing allocates, waits or panics; what follows requests is
+//! contained.
 
 use ampl_agent::repeats::Given;
 use ampl_agent::thread::{Settled, Span};
 use ampl_trace::record::CALL_MISS;
 
-use super::conclude;
+use super::{conclude, measure};
 use crate::clock::ticks;
 use crate::contain::contained_counting;
 use crate::control;
 use crate::decision;
 use crate::entry::{Entry, Outer};
-use crate::hook_plan::{self, HookPlan, Outputs};
-use crate::hooks::{self, Returned};
+use crate::hook_plan::{self, HookPlan, Outputs, ShortWay};
+use crate::hooks::{self, Follow, Returned};
 use crate::hot_state;
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
@@ -32,6 +33,8 @@ pub(super) struct Begun {
     site: Settled,
     address: u64,
     start: u64,
+    /// Ticks at its beginning, and of rare work until then, where the agent's own time is measured.
+    measured: Option<(u64, u64)>,
 }
 
 /// Begins the call of `symbol` whose wrapper has just been entered, outside of all others; `None` where it has to take
@@ -49,13 +52,17 @@ pub(super) unsafe fn begin(here: &mut Entry, symbol: &Symbol, words: &mut [usize
     let state = unsafe { &mut *pointer };
     // SAFETY: there is an agent, and symbols are of functions of the table.
     let recipe = unsafe { hook_plan::of_derived(symbol.function) };
-    if !recipe.short_way || !state.meter.rests() {
+    if recipe.short_way == ShortWay::None {
         return None;
     }
+    let measured = if state.meter.rests() { None } else { Some((ticks(true), state.thread.rare_ticks())) };
     // SAFETY: the wrapper just entered.
     let address = unsafe { here.origin().address };
     let site = state.thread.may_begin_shortly(symbol.function, address)?;
-    if let (Some(index), true) = (recipe.status, recipe.receives)
+    if recipe.names_request {
+        // SAFETY: the caller's promise.
+        contained_counting(|| unsafe { hooks::enter(state, symbol, recipe, words) })?;
+    } else if let (Some(index), true) = (recipe.status, recipe.receives)
         && !replace_status(state, words.get_mut(usize::from(index))?)
     {
         return None;
@@ -65,12 +72,12 @@ pub(super) unsafe fn begin(here: &mut Entry, symbol: &Symbol, words: &mut [usize
     if !state.thread.begin_shortly(symbol.function, start) {
         return None;
     }
-    state.meter.pass();
+    let _ = state.meter.is_due();
     state.thread.current.enter(symbol.function, address, start);
     here.inside = here.stack;
     here.outer_bp = here.bp;
     here.outer = Outer { address, start, function: symbol.function, seen: false };
-    Some(Begun { state: pointer, recipe, site, address, start })
+    Some(Begun { state: pointer, recipe, site, address, start, measured })
 }
 
 /// Has MPI write the status that the program ignores, as [`hooks::enter`] does; returns false where that takes memory.
@@ -97,19 +104,46 @@ pub(super) unsafe fn end(begun: &Begun, symbol: &'static Symbol, words: &[usize]
     if !hot_state::is_active() {
         return;
     }
-    let &Begun { recipe, site, address, start, .. } = begun;
+    let &Begun { recipe, start, .. } = begun;
     // SAFETY: the calling thread's own state, as before the call.
     let state = unsafe { &mut *begun.state };
     state.thread.current.leave(end);
     let span = Span { start, end, timed: !recipe.local, apart: recipe.operands.traffic.is_apart() };
     // SAFETY: the caller's promise.
-    if result as i32 != 0 || !unsafe { repeats(state, symbol, recipe, (site, address), words, &span) } {
-        // SAFETY: as above.
+    let done = result as i32 == 0
+        && match recipe.short_way {
+            // SAFETY: as said.
+            ShortWay::All => unsafe { repeats(state, symbol, begun, words, &span) },
+            // SAFETY: as said.
+            ShortWay::Makes => unsafe { makes(state, symbol, begun, words, &span) },
+            // SAFETY: as said.
+            ShortWay::Asks => unsafe { asks(state, symbol, begun, words, &span) },
+            ShortWay::Begins | ShortWay::None => false,
+        };
+    if !done {
+        // SAFETY: the caller's promise.
         unsafe { whole_end(state, begun, symbol, words, end, result) };
     } else if recipe.communicates && state.timer.is_due(end) {
         poll(state, symbol, recipe, words, end);
     }
+    if let Some((entered, rare)) = begun.measured {
+        let rare = state.thread.rare_ticks() - rare;
+        measure(state, (ticks(true) - entered).saturating_sub(end - start + rare));
+    }
     state.thread.add_own(state.meter.per_call());
+}
+
+/// The call as MPI was given it, with such flags and such a value.
+#[inline(always)]
+fn given<'a>(
+    symbol: &Symbol,
+    begun: &Begun,
+    words: &'a [usize],
+    (flags, value): (u8, Option<u32>),
+) -> Option<Given<'a>> {
+    let words = begun.recipe.telling.and_then(|telling| words.get(..usize::from(telling)))?;
+    let (address, generation) = (begun.address, hot_state::generation());
+    Some(Given { function: symbol.function, flags, address, generation, words, value })
 }
 
 /// True where the call was as the one before, and all is done.
@@ -117,27 +151,94 @@ pub(super) unsafe fn end(begun: &Begun, symbol: &'static Symbol, words: &[usize]
 unsafe fn repeats(
     state: &mut ThreadState,
     symbol: &Symbol,
-    recipe: &HookPlan,
-    (site, address): (Settled, u64),
+    begun: &Begun,
     words: &[usize],
     span: &Span,
 ) -> bool {
-    let Some(telling) = recipe.telling.and_then(|telling| words.get(..usize::from(telling))) else {
-        return false;
-    };
     // SAFETY: the caller's promise.
-    let Some((flags, value)) = (unsafe { outputs(recipe, words) }) else { return false };
-    let generation = hot_state::generation();
-    let given = Given { function: symbol.function, flags, address, generation, words: telling, value };
-    if !state.thread.leave_shortly(site, &given, span) {
+    let Some((flags, value)) = (unsafe { outputs(begun.recipe, words) }) else { return false };
+    let Some(given) = given(symbol, begun, words, (flags, value)) else { return false };
+    let Some(outcome) = state.thread.foresee(begun.site, &given, span) else { return false };
+    if !state.thread.leave_shortly(begun.site, flags, &outcome, span) {
         return false;
     }
     state.thread.current.polled(flags != 0, span.start);
-    if flags == 0 && recipe.status.is_some() {
+    if flags == 0 && begun.recipe.status.is_some() {
         // SAFETY: the caller's promise.
-        unsafe { note_status(state, symbol, recipe, words) };
+        unsafe { note_status(state, symbol, begun.recipe, words) };
     }
     true
+}
+
+/// As [`repeats`], of a call that has made a request.
+#[inline(never)]
+unsafe fn makes(
+    state: &mut ThreadState,
+    symbol: &Symbol,
+    begun: &Begun,
+    words: &[usize],
+    span: &Span,
+) -> bool {
+    let recipe = begun.recipe;
+    let Some(given) = given(symbol, begun, words, (0, None)) else { return false };
+    let Some(outcome) = state.thread.foresee(begun.site, &given, span) else { return false };
+    state.reader = state.reader.for_call(symbol);
+    let bytes = (outcome.sent, outcome.received);
+    let follow = Follow { terminal: Some(outcome.terminal), bytes, missed: false, failed: false };
+    // SAFETY: the caller's promise.
+    let followed = contained_counting(|| unsafe { hooks::follow(state, recipe, words, &follow) });
+    let Some(followed) = followed else { return true };
+    // Only the first live one of its kind is the request that the outcome is of.
+    if followed.told == Some(0) && state.thread.leave_shortly(begun.site, 0, &outcome, span) {
+        state.thread.current.polled(false, span.start);
+        return true;
+    }
+    let call = Returned { address: begun.address, start: span.start, end: span.end, code: 0 };
+    let changed = contained_counting(|| {
+        // SAFETY: the caller's promise.
+        let closed =
+            unsafe { hooks::leave_making(state, symbol.function, recipe, words, &call, &outcome, followed) };
+        control::after_call(state, symbol, recipe, words, span.end, closed)
+    });
+    if changed == Some(true) {
+        decision::tell();
+    }
+    true
+}
+
+/// As [`repeats`], of a poll of one request, which has been [named](hooks::enter): done if it has found nothing.
+#[inline(never)]
+unsafe fn asks(
+    state: &mut ThreadState,
+    symbol: &Symbol,
+    begun: &Begun,
+    words: &[usize],
+    span: &Span,
+) -> bool {
+    // SAFETY: the caller's promise.
+    let missed = matches!(unsafe { outputs(begun.recipe, words) }, Some((CALL_MISS, _)));
+    let Some(&array) = begun.recipe.request.and_then(|index| words.get(usize::from(index))) else {
+        return false;
+    };
+    let ThreadState { reader, process, handles, after, named, .. } = &mut *state;
+    let &[request] = named.words() else { return false };
+    if !missed || named.is_claimed() {
+        return false;
+    }
+    // SAFETY: the call has read a request there.
+    unsafe { reader.requests(array, 1, process.request_null, after) };
+    if handles != after {
+        return false;
+    }
+    let (flags, words) = (CALL_MISS, &[request as usize][..]);
+    let (address, generation) = (begun.address, hot_state::generation());
+    let given = Given { function: symbol.function, flags, address, generation, words, value: None };
+    let Some(outcome) = state.thread.foresee(begun.site, &given, span) else { return false };
+    let done = state.thread.leave_shortly(begun.site, flags, &outcome, span);
+    if done {
+        state.thread.current.polled(true, span.start);
+    }
+    done
 }
 
 /// Flags and value of a call that has succeeded; `None` where its record has more of its outputs.

@@ -242,7 +242,8 @@ impl Process {
             // As long as any call; the whole way finds the same.
             let end = self.now + 1 + self.now % 5;
             let span = Span { start, end, timed: true, apart: false };
-            if state.leave_shortly(site, &given, &span) {
+            let outcome = state.foresee(site, &given, &span);
+            if outcome.is_some_and(|outcome| state.leave_shortly(site, flags, &outcome, &span)) {
                 self.short = self.short.map(|calls| calls + 1);
                 self.now = end;
                 let shown = made.shown.unwrap_or_else(|| words.to_vec());
