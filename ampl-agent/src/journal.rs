@@ -30,10 +30,10 @@ use crate::map::{MappedBlock, ReadOnlyMap, map_block};
 use crate::memory_limit::{MemoryLimit, Purpose};
 use crate::uncancelled::Uncancelled;
 
+mod limits;
 mod measured;
-mod room;
 
-use room::{is_reached, purpose, reached};
+use limits::{is_reached, purpose, reached};
 
 const PAGE_WORDS: usize = 512;
 

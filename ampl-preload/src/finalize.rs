@@ -168,7 +168,7 @@ impl Finalizer {
         (own, common)
     }
 
-    /// What all ranks are to leave out besides, if anything; the outer `None` where there will be no trace.
+    /// Part that all ranks are to leave out besides, if any; the outer `None` where there will be no trace.
     fn agree(
         &self,
         limit: u64,

@@ -82,10 +82,8 @@ impl Node {
         let height = u64::from(topology.height(rank));
         let retrospective = RetrospectivePass::new(plan, &shape, rank, &sources);
         let binned = retrospective.zip(shape.retrospective.as_ref()).map(|(retrospective, bins)| {
-            (
-                WindowReduction::new(sources.clone(), height, ring::capacity_binned(bins, &sources)),
-                retrospective,
-            )
+            let capacity = ring::capacity_binned(bins, &sources);
+            (WindowReduction::new(sources.clone(), height, capacity), retrospective)
         });
         Self {
             rank,
@@ -431,11 +429,9 @@ impl Node {
             return Some(&self.bytes);
         }
         let directive_due = child.directive_due && !done;
-        let of_retrospective = self
-            .binned
-            .as_mut()
-            .and_then(|(_, retrospective)| retrospective.next_down(number, directive_due));
-        if let Some(message) = of_retrospective {
+        let binned = self.binned.as_mut();
+        let next = binned.and_then(|(_, retrospective)| retrospective.next_down(number, directive_due));
+        if let Some(message) = next {
             message.encode(&self.shape, &mut self.bytes);
         } else if done {
             if child.done_sent {

@@ -1,5 +1,4 @@
-//! What is left out of a trace that must not be larger than `output.max_bytes`: times of the last windows first, then the
-//! last calls.
+//! Limit of a trace, `output.max_bytes`: times of the last windows are left out first, then the last calls.
 
 use ampl_trace::format::Part;
 use ampl_trace::format::v1::Kind;
@@ -89,7 +88,7 @@ pub fn less(
     None
 }
 
-/// What rank 0 tells the others: to go on with what they have, or to take part of their journals again.
+/// Message of rank 0 to the others: to go on with what they have, or to take part of their journals again.
 pub fn told(next: Option<Within>) -> Vec<u8> {
     let (again, Within { times_before, calls }) = (next.is_some(), next.unwrap_or_default());
     let mut bytes = vec![1 + u8::from(again)];

@@ -186,11 +186,8 @@ pub fn own_time(trace: &Trace) -> String {
     let calls = trace.calls();
     let Overhead { agent_ns, share, per_call_ns, own, .. } = Overhead::of(trace, calls);
     let mut text = format!("{} of processor time", duration(agent_ns as f64));
-    match (own.processor_share, own.processor_ns) {
-        (Some(share), Some(job)) => {
-            let _ = write!(text, ", {} of the job's {}", percent(share), duration(job as f64));
-        }
-        _ => {}
+    if let (Some(share), Some(job)) = (own.processor_share, own.processor_ns) {
+        let _ = write!(text, ", {} of the job's {}", percent(share), duration(job as f64));
     }
     if own.start_ns + own.end_ns > 0 {
         let [calls, start, end] = [own.calls_ns, own.start_ns, own.end_ns].map(|part| duration(part as f64));

@@ -1,4 +1,4 @@
-//! Room of a journal: what its place and `agent.max_memory` allow.
+//! Limits of a journal: the room of its place, and `agent.max_memory`.
 
 use std::fs::File;
 use std::io;
