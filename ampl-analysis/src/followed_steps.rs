@@ -45,7 +45,7 @@ pub fn followed<'a>(trace: &'a Trace, plan: &Plan) -> Option<Result<Following<'a
     if plan.config.window.marker != Marker::Auto {
         return None;
     }
-    let own = |rank: &'a RankTrace| Some((rank.process.rank, rank.process.followed.as_ref()?));
+    let own = |rank: &'a RankTrace| Some((rank.process.rank, rank.process.followed.as_deref()?));
     let all: Vec<(u32, &FollowedSteps)> = trace.ranks.iter().filter_map(own).collect();
     let Some(&(_, steps)) = all.first() else { return Some(Err(reason(trace, plan))) };
     let is_late = |own: &FollowedSteps| own.first_window > own.window;
@@ -73,7 +73,7 @@ fn reason(trace: &Trace, plan: &Plan) -> NotFollowed {
     if trace.ranks.iter().any(|rank| by_clock(rank).is_some()) {
         return NotFollowed::LoopEnded;
     }
-    let named = trace.ranks.iter().find_map(|rank| rank.process.unannounced);
+    let named = trace.ranks.iter().find_map(|rank| rank.process.unannounced.as_deref().copied());
     match named.filter(|named| named.reported > 0) {
         None => NotFollowed::EndedBefore,
         Some(named) if named.naming == 0 => NotFollowed::NoLoop,

@@ -302,10 +302,10 @@ pub struct Process {
     pub steps: Vec<Step>,
     /// Steps of the program that its windows follow, with `window.marker = "auto"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub followed: Option<FollowedSteps>,
+    pub followed: Option<Box<FollowedSteps>>,
     /// Ranks that named calls of steps, of the client where it has announced none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unannounced: Option<UnannouncedSteps>,
+    pub unannounced: Option<Box<UnannouncedSteps>>,
     /// Positions of its threads when it ended, or was read; empty of a process that came to its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadPlace>,

@@ -72,7 +72,7 @@ impl Program {
         self.thread.finish(self.now + 1000);
         let rank = self.job.read().rank;
         let windows = rank.windows.entries().iter().map(|window| (window.window, window.start_ns as u64));
-        (windows.collect(), rank.process.followed)
+        (windows.collect(), rank.process.followed.map(|steps| *steps))
     }
 }
 

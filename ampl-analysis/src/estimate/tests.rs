@@ -132,7 +132,7 @@ fn windows_that_are_steps_on_some_ranks_only_promise_nothing() {
     for rank in &mut trace.ranks {
         let late = if rank.process.rank == 4 { 3 } else { 0 };
         let steps = FollowedSteps { every: 1, window: 4, first_window: 4 + late, ..FollowedSteps::default() };
-        rank.process.followed = Some(steps);
+        rank.process.followed = Some(Box::new(steps));
     }
     let rows = super::rows(&trace, &job.plan());
     for window in 0..12 {

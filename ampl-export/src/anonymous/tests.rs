@@ -58,7 +58,7 @@ fn named() -> Trace {
     for mut process in processes(&trace.structure, host) {
         process.program = secret("other");
         let module = secret("/scratch/ann/app");
-        process.followed = Some(FollowedSteps { module, ..FollowedSteps::default() });
+        process.followed = Some(Box::new(FollowedSteps { module, ..FollowedSteps::default() }));
         process.regions_left_out = vec![LeftOutRegion { region: secret("solve"), visits: 3 }];
         trace.ranks.push(RankTrace { process, ..RankTrace::default() });
     }

@@ -91,7 +91,8 @@ mod tests {
             (8, 5, "no call is made once in each step on all ranks, but one on 5 of 8 ranks"),
             (8, 8, "the run ended before windows could follow them"),
         ] {
-            trace.ranks[2].process.unannounced = Some(UnannouncedSteps { reported: 8, naming, agreeing });
+            trace.ranks[2].process.unannounced =
+                Some(Box::new(UnannouncedSteps { reported: 8, naming, agreeing }));
             assert_eq!(line(&trace, &plan), format!("time steps {expected}: windows last 250 ms"));
         }
         let steps = FollowedSteps {
@@ -103,11 +104,11 @@ mod tests {
             first_window: 7,
             ..FollowedSteps::default()
         };
-        trace.ranks.iter_mut().for_each(|rank| rank.process.followed = Some(steps.clone()));
+        trace.ranks.iter_mut().for_each(|rank| rank.process.followed = Some(Box::new(steps.clone())));
         let all = "time steps windows follow MPI_Allreduce at nowhere+0x40, every step, from window 7 on; those before \
                    last 250 ms";
         assert_eq!(line(&trace, &plan), all);
-        trace.ranks[3].process.followed = Some(FollowedSteps { first_window: 9, ..steps.clone() });
+        trace.ranks[3].process.followed = Some(Box::new(FollowedSteps { first_window: 9, ..steps.clone() }));
         trace.ranks[4].process.followed = None;
         trace.ranks[5].process.steps = vec![Step { window: 11, level: STEP_CLOCK.into(), ..Step::default() }];
         let rest = "; 1 rank (3) followed late, all do from window 9 on; by the clock again from window 11 on, as no step \

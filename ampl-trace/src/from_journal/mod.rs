@@ -349,9 +349,11 @@ impl Scan {
                     TEXT_TIMESTEP => match serde_json::from_str(&text).ok()? {
                         TimestepRecord::Followed(steps) => {
                             let at = self.clock.instant(steps.at).max(0) as u64;
-                            out.rank.process.followed = Some(FollowedSteps { at, ..steps });
+                            out.rank.process.followed = Some(Box::new(FollowedSteps { at, ..steps }));
                         }
-                        TimestepRecord::Unannounced(steps) => out.rank.process.unannounced = Some(steps),
+                        TimestepRecord::Unannounced(steps) => {
+                            out.rank.process.unannounced = Some(Box::new(steps));
+                        }
                     },
                     _ => return None,
                 }
