@@ -62,7 +62,7 @@ fn launchers_that_run_does_not_know_get_the_exec_form() {
     refused(&place, &["run", "--", "./app"], 2, "ampl exec -- ./app");
     refused(&place, &["run", "--", "mpirun", "--strange", "./app"], 2, "ampl exec -- ./app");
     refused(&place, &["run", "--", "mpirun", "-n", "2"], 2, "names no program");
-    refused(&place, &["run", "--", "srun", "./app"], 4, "there is no 'srun'");
+    refused(&place, &["run", "--", "/nowhere/srun", "./app"], 4, "there is no '/nowhere/srun'");
     // Words that are no program get no advice to start them.
     refused(&place, &["run", "--", "-n", "2", "./app"], 2, "write: ampl run -- mpirun -n 2 ./app");
     refused(&place, &["run", "--", "A=b", "mpirun", "./app"], 2, "write: ampl run -- env A=b mpirun ./app");
