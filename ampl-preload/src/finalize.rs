@@ -157,11 +157,13 @@ impl Finalizer {
         let common = match &mut own {
             Some(own) => {
                 let census = round_windows(&self.shared.plan, &mut own.rank);
+                // Totals name the structure's call sites: they come before it is taken.
+                let totals = own.totals();
                 let structure = JobStructure::of(std::mem::take(&mut own.structure));
                 let limited = self.shared.plan.config.output.max_bytes.is_some();
                 let windows = own.rank.windows.end();
                 let bytes = if limited { OwnBytes::of(&sections(own), windows) } else { OwnBytes::default() };
-                (own.totals(), structure, census, bytes)
+                (totals, structure, census, bytes)
             }
             None => nothing(self.ranks),
         };
