@@ -15,7 +15,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use ampl_core::nodes::NODES;
-use ampl_reader::directory::{self, TRACE, host, living, nodes};
+use ampl_reader::directory::{self, TRACE, host, journals_in, living, nodes};
 use ampl_trace::journal::{BLOCK_HEADER_WORDS, BLOCK_MAGIC, HEADER_WORDS, head, word};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -59,7 +59,7 @@ pub fn copy(run: &Path, place: &Path, interval: Duration) -> io::Result<()> {
         if copies.is_empty() {
             fs::create_dir_all(&home)?;
         }
-        for journal in journals(place) {
+        for journal in journals_in(place) {
             let name = PathBuf::from(journal.file_name().unwrap_or_default());
             let copied = match copies.entry(name) {
                 std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
@@ -89,22 +89,13 @@ pub fn copy(run: &Path, place: &Path, interval: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Journals in `place`.
-fn journals(place: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut found: Vec<PathBuf> =
-        entries.filter(|path| path.extension().is_some_and(|ending| ending == "journal")).collect();
-    found.sort();
-    found
-}
-
 /// Waits for `interval`, or until no process of the journals in `place` runs any more; returns whether one does.
 fn wait(place: &Path, interval: Duration) -> bool {
     let end = Instant::now() + interval;
     let mut known: Option<PathBuf> = None;
     loop {
         if known.as_ref().is_none_or(|journal| living(journal).is_none()) {
-            known = journals(place).into_iter().find(|journal| living(journal).is_some());
+            known = journals_in(place).into_iter().find(|journal| living(journal).is_some());
         }
         let left = end.saturating_duration_since(Instant::now());
         if known.is_none() || left.is_zero() {

@@ -181,19 +181,15 @@ impl Finalizer {
         if self.rank > 0 {
             return Ok(bytes_limit::heard(&self.channel.await_turn(Rank(0), bytes_limit::TOLD)?));
         }
-        // Parts are as long as they are in a file.
+        // Parts are as long as they are in a file; the structure, which is the long one, is encoded once.
         let mut writer = Writer::new(Vec::new());
-        let written = writer.as_mut().is_ok_and(|writer| {
-            writer
-                .structure(structure)
-                .and_then(|()| writer.totals(totals))
-                .and_then(|()| writer.census(census))
-                .is_ok()
-        });
-        let all = writer.ok().filter(|_| written).and_then(|writer| writer.finish().ok());
-        let all = all.map_or(0, |bytes| bytes.len() as u64);
+        let written = writer
+            .as_mut()
+            .is_ok_and(|writer| writer.totals(totals).and_then(|()| writer.census(census)).is_ok());
+        let rest = writer.ok().filter(|_| written).and_then(|writer| writer.finish().ok());
+        let rest = rest.map_or(0, |bytes| bytes.len() as u64 + bytes_limit::HEAD);
         let calls = structure.encode().len() as u64;
-        let next = bytes_limit::less(limit, *own, [calls, all.saturating_sub(calls)], was, round);
+        let next = bytes_limit::less(limit, *own, [calls, rest], was, round);
         let mut told = Outbox::new(&self.channel);
         for rank in 1..self.ranks {
             told.put(Rank(rank), &bytes_limit::told(next))?;

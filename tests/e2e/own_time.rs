@@ -31,8 +31,8 @@ fn start_and_end_are_in_it() {
             assert!(number(&most["share"]) > 0.0 && number(&most["rank"]) < f64::from(RANKS), "{overhead}");
             let info = process::run(Command::new(ampl()).arg("info").arg(&run.run), Duration::from_secs(60));
             let words = info.success().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-            let parts = [" of the job's ", "; calls ", ", start ", ", end ", " of the ranks' time, at most "];
-            for said in parts {
+            let parts = ["of processor time, ", " of the job's ", "; calls ", ", start ", ", end "];
+            for said in parts.into_iter().chain([" of the ranks' time, at most "]) {
                 assert!(words.contains(said), "{mpi:?}: {said}: {words}");
             }
         }

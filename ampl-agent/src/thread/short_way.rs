@@ -11,7 +11,7 @@
 //! - Its site is known, the call is no sample, and no policy or metric is about the site. There is room for the call, and
 //!   no gap before it.
 //!
-//! Nothing here allocates, waits or panics.
+//! The short way does not allocate, wait or panic.
 
 use ampl_core::mpi::Function;
 

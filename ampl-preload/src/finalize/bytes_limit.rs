@@ -7,7 +7,7 @@ use ampl_trace::from_journal::Within;
 /// Bytes that facts about a process take at most, as a rule.
 const PROCESS: u64 = 48;
 /// Bytes that a section takes besides its payload.
-const HEAD: u64 = 24;
+pub const HEAD: u64 = 24;
 /// Rounds after which the rest of a kind is left out at once: each reads the journals again.
 const ROUNDS: u32 = 3;
 

@@ -2,14 +2,14 @@
 //!
 //! Most calls of a program are the ones that came there before. Such a call needs no more than a comparison and a few
 //! sums, if nothing is to be prepared before it nor followed after it. The plan says of which functions that holds, and how
-//! far for those that make or name requests ([`ShortWay`]); the thread says when ([`ampl_agent::thread`]'s module of the same name lists its
-//! conditions). Where anything differs the whole way follows: from its beginning if MPI has not been called, or from
+//! far for those that make or name requests ([`ShortWay`]); the thread says when ([`ampl_agent::thread`]'s module of the
+//! same name lists its conditions). Where anything differs the whole way follows: from its beginning if MPI has not been called, or from
 //! there on. Either way leaves the same data.
 //!
-//! Threads are plain only where ticks are of the time-stamp counter. Here, too, nothing allocates, waits or panics; what follows requests is
-//! contained.
+//! Threads are plain only where ticks are of the time-stamp counter. The short way does not allocate, wait or panic, here
+//! as there; what follows requests is contained.
 
-use ampl_agent::repeats::Given;
+use ampl_agent::repeats::{Given, Outcome};
 use ampl_agent::thread::{Settled, Span};
 use ampl_trace::record::CALL_MISS;
 
@@ -133,17 +133,26 @@ pub(super) unsafe fn end(begun: &Begun, symbol: &'static Symbol, words: &[usize]
     state.thread.add_own(state.meter.per_call());
 }
 
-/// The call as MPI was given it, with such flags and such a value.
+/// Outcome of the call, which its first words determine with such flags and such a value; `None` where it is not as the
+/// one before.
 #[inline(always)]
-fn given<'a>(
+fn foresee(
+    state: &ThreadState,
     symbol: &Symbol,
     begun: &Begun,
-    words: &'a [usize],
+    words: &[usize],
     (flags, value): (u8, Option<u32>),
-) -> Option<Given<'a>> {
-    let words = begun.recipe.telling.and_then(|telling| words.get(..usize::from(telling)))?;
+    span: &Span,
+) -> Option<Outcome> {
     let (address, generation) = (begun.address, hot_state::generation());
-    Some(Given { function: symbol.function, flags, address, generation, words, value })
+    let given = Given { function: symbol.function, flags, address, generation, words, value };
+    state.thread.foresee(begun.site, &given, span)
+}
+
+/// The words of a call that determine its record, where they do.
+#[inline(always)]
+fn telling<'a>(begun: &Begun, words: &'a [usize]) -> Option<&'a [usize]> {
+    begun.recipe.telling.and_then(|telling| words.get(..usize::from(telling)))
 }
 
 /// True where the call was as the one before, and all is done.
@@ -157,8 +166,9 @@ unsafe fn repeats(
 ) -> bool {
     // SAFETY: the caller's promise.
     let Some((flags, value)) = (unsafe { outputs(begun.recipe, words) }) else { return false };
-    let Some(given) = given(symbol, begun, words, (flags, value)) else { return false };
-    let Some(outcome) = state.thread.foresee(begun.site, &given, span) else { return false };
+    let known = telling(begun, words);
+    let outcome = known.and_then(|words| foresee(state, symbol, begun, words, (flags, value), span));
+    let Some(outcome) = outcome else { return false };
     if !state.thread.leave_shortly(begun.site, flags, &outcome, span) {
         return false;
     }
@@ -180,8 +190,9 @@ unsafe fn makes(
     span: &Span,
 ) -> bool {
     let recipe = begun.recipe;
-    let Some(given) = given(symbol, begun, words, (0, None)) else { return false };
-    let Some(outcome) = state.thread.foresee(begun.site, &given, span) else { return false };
+    let known = telling(begun, words);
+    let outcome = known.and_then(|words| foresee(state, symbol, begun, words, (0, None), span));
+    let Some(outcome) = outcome else { return false };
     state.reader = state.reader.for_call(symbol);
     let bytes = (outcome.sent, outcome.received);
     let follow = Follow { terminal: Some(outcome.terminal), bytes, missed: false, failed: false };
@@ -230,11 +241,9 @@ unsafe fn asks(
     if handles != after {
         return false;
     }
-    let (flags, words) = (CALL_MISS, &[request as usize][..]);
-    let (address, generation) = (begun.address, hot_state::generation());
-    let given = Given { function: symbol.function, flags, address, generation, words, value: None };
-    let Some(outcome) = state.thread.foresee(begun.site, &given, span) else { return false };
-    let done = state.thread.leave_shortly(begun.site, flags, &outcome, span);
+    let outcome = foresee(state, symbol, begun, &[request as usize], (CALL_MISS, None), span);
+    let Some(outcome) = outcome else { return false };
+    let done = state.thread.leave_shortly(begun.site, CALL_MISS, &outcome, span);
     if done {
         state.thread.current.polled(true, span.start);
     }

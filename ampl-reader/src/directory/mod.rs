@@ -22,7 +22,7 @@ use crate::error::OpenError;
 use crate::map;
 pub use crate::names::TRACE;
 pub use holder::{Holder, host, living, runs};
-pub use journals::write;
+pub use journals::{list as journals_in, write};
 use run_file::RunFile;
 pub use run_file::note_end;
 

@@ -46,7 +46,10 @@ settings! {
                 ("off", "memory of the process: a job that dies leaves nothing to recover"),
             ]),
             examples("\"run\"", "\"nodes\"");
-        copy_ns ("copy"): Option<u64> = None, COPY, "How often a process of each node, at the lowest priority, copies journals in the node's memory to the run directory: `off`, or an interval. They are as old at most when a job is killed and that memory is cleared, as far as 32 MiB/s suffice.",
+        copy_ns ("copy"): Option<u64> = None, COPY,
+            "How often a process of each node, at the lowest priority, copies journals in the node's memory to the run \
+             directory: `off`, or an interval. They are as old at most when a job is killed and that memory is cleared, as \
+             far as 32 MiB/s suffice.",
             default("\"off\""), range("`off`, or from 1 s to 1000000 s"), examples("\"60s\"", "\"1ms\"");
         rank_summaries: RankSummaries = RankSummaries::All,
             words! {
