@@ -2,11 +2,15 @@
 //! at.
 #![allow(clippy::disallowed_methods, reason = "a bench looks at the clock")]
 
+mod code_length;
+
 use std::time::Instant;
 
 use ampl_trace::timing::{Decoder, Encoder, Settings, Terminal, Time, Window};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+
+use code_length::CodeLength;
 
 /// A call as it is recorded: terminal, start, duration.
 type Call = (u32, i64, u64);
@@ -107,7 +111,6 @@ fn report(name: &str, settings: Settings, ranks: &[Vec<Call>]) {
         let begin = Instant::now();
         let encoded = encode(Encoder::new(settings), rank).finish();
         encoding += begin.elapsed().as_secs_f64();
-        reference += encode(Encoder::counting(settings), rank).kt_bits().expect("it counts");
         bytes += encoded.len();
         let begin = Instant::now();
         let mut decoder = Decoder::new(&encoded).expect("as encoded");
@@ -117,6 +120,7 @@ fn report(name: &str, settings: Settings, ranks: &[Vec<Call>]) {
         });
         std::hint::black_box(sum);
         decoding += begin.elapsed().as_secs_f64();
+        reference += code_length(settings, &encoded, rank);
     }
     let bits = 8.0 * bytes as f64;
     println!(
@@ -127,6 +131,17 @@ fn report(name: &str, settings: Settings, ranks: &[Vec<Call>]) {
         calls as f64 / encoding / 1e6,
         calls as f64 / decoding / 1e6,
     );
+}
+
+/// Bits of the adaptive code of what is stored.
+fn code_length(settings: Settings, encoded: &[u8], calls: &[Call]) -> f64 {
+    let mut decoder = Decoder::new(encoded).expect("as encoded");
+    let mut length = CodeLength::new(settings.floor_ns);
+    length.window(&decoder.window().expect("as encoded").0);
+    for &(terminal, ..) in calls {
+        length.call(of(terminal), decoder.call(of(terminal)).expect("as encoded"));
+    }
+    length.bits()
 }
 
 fn encode(mut encoder: Encoder, calls: &[Call]) -> Encoder {

@@ -1,49 +1,36 @@
 //! Bytes of a trace's times beside the adaptive code length of what they hold: `code_length TRACE`.
 //!
 //! Prints one JSON document: `bytes` of all times sections; `ranks`, bytes of the code of Krichevsky and
-//! Trofimov for the binned gaps and durations given rank and signature, which values each of these has being
-//! known beforehand; `told`, the same and what it takes to tell them; `one_alphabet`, where only those of the rank
-//! are known beforehand; `pooled`, as `ranks` where ranks whose signatures are equal share their counts, as a coder
-//! of the whole file could; and `values`, how many there are.
+//! Trofimov for the stored gaps and durations given rank and signature, which values each of these has being
+//! known beforehand.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
-use ampl_trace::structure::Signature;
 use ampl_trace::timed;
-use ampl_trace::timing::{CodeLength, Decoder};
+use ampl_trace::timing::Decoder;
+
+use code_length::CodeLength;
+
+#[path = "../benches/code_length/mod.rs"]
+mod code_length;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args_os().nth(1).ok_or("usage: code_length TRACE")?;
     let trace = ampl_trace::format::read(&std::fs::read(path)?)?;
-    let (mut bytes, mut ranks, mut told, mut one_alphabet) = (0, 0.0, 0.0, 0.0);
-    let mut pooled = CodeLength::default();
+    let (mut bytes, mut bits) = (0, 0.0);
     for rank in trace.ranks.iter().filter(|rank| !rank.times.is_empty()) {
         let structure = trace.structure.rank(rank.process.rank).ok_or("a rank without calls")?;
-        let mut decoder = Decoder::counting(&rank.times)?;
-        timed::for_each(&structure, &mut decoder, |_, _, _| {})?;
-        let counted = decoder.code_length().ok_or("it counts")?;
+        let mut decoder = Decoder::new(&rank.times)?;
+        let mut length = CodeLength::new(decoder.settings().floor_ns);
+        let mut open = None;
+        timed::for_each(&structure, &mut decoder, |window, terminal, time| {
+            if open.replace(window) != Some(window) {
+                length.window(&window);
+            }
+            length.call(terminal, time);
+        })?;
         bytes += rank.times.len();
-        ranks += counted.bits();
-        told += counted.bits_with_alphabets();
-        one_alphabet += counted.bits_of_one_alphabet();
-        pooled.join(counted, |thread, terminal| {
-            let thread = structure.threads.iter().find(|other| other.thread == thread);
-            thread.and_then(|thread| thread.signatures.get(terminal as usize)).map_or(0, name)
-        });
+        bits += length.bits();
     }
-    let [ranks, told, one_alphabet, pooled_bytes] =
-        [ranks, told, one_alphabet, pooled.bits()].map(|bits| (bits / 8.0).round() as u64);
-    let values = pooled.values();
-    println!(
-        "{{\"bytes\":{bytes},\"ranks\":{ranks},\"told\":{told},\"one_alphabet\":{one_alphabet},\"pooled\":{pooled_bytes},\"values\":{values}}}"
-    );
+    let ranks = (bits / 8.0).round() as u64;
+    println!("{{\"bytes\":{bytes},\"ranks\":{ranks}}}");
     Ok(())
-}
-
-/// A number that equal signatures share.
-fn name(signature: &Signature) -> u64 {
-    let Signature { function, flags, site, words } = signature;
-    let mut hasher = DefaultHasher::new();
-    (function, flags, site, words).hash(&mut hasher);
-    hasher.finish()
 }

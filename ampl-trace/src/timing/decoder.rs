@@ -1,6 +1,5 @@
 //! Reads the times of a rank.
 
-use super::code_length::CodeLength;
 use super::stream::Stream;
 use super::window_headers::Heads;
 use super::{MILLION, Settings, Terminal, Time, Window};
@@ -58,19 +57,9 @@ impl<'a> Decoder<'a> {
             rest: 0,
             calls: 0,
             most: (coded.len() as u64 + SPARE).saturating_mul(CALLS_PER_BYTE),
-            stream: Stream::new(settings, Reader::new(coded), None),
+            stream: Stream::new(settings, Reader::new(coded)),
             sound: true,
         })
-    }
-
-    /// A decoder that also [counts](Self::kt_bits) what it decodes.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn counting(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut decoder = Self::new(bytes)?;
-        decoder.stream.reference = Some(CodeLength::default());
-        Ok(decoder)
     }
 
     /// Settings that the times were kept with.
@@ -118,16 +107,6 @@ impl<'a> Decoder<'a> {
         let count = if terminal.folds { self.stream.polls(terminal, 1)? } else { 1 };
         self.calls = self.calls.wrapping_add(count);
         Some(Time { start_ns, duration_ns, count })
-    }
-
-    /// Code length of what was decoded so far; `None` unless it [counts](Self::counting).
-    pub fn code_length(&self) -> Option<&CodeLength> {
-        self.stream.reference.as_ref()
-    }
-
-    /// As [`Encoder::kt_bits`](super::Encoder::kt_bits), of what was decoded so far.
-    pub fn kt_bits(&self) -> Option<f64> {
-        self.code_length().map(CodeLength::bits)
     }
 }
 

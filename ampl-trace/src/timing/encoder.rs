@@ -1,6 +1,5 @@
 //! Writes the times of a rank.
 
-use super::code_length::CodeLength;
 use super::stream::Stream;
 use super::window_headers::Heads;
 use super::{Settings, Terminal, Time, Window};
@@ -28,16 +27,10 @@ impl Encoder {
             settings,
             windows: 0,
             heads: Heads::new(Writer::default()),
-            stream: Stream::new(settings, Writer::default(), None),
+            stream: Stream::new(settings, Writer::default()),
             open: None,
             next: None,
         }
-    }
-
-    /// An encoder that also [counts](Self::kt_bits) what it encodes.
-    pub fn counting(settings: Settings) -> Self {
-        let stream = Stream::new(settings, Writer::default(), Some(CodeLength::default()));
-        Self { stream, ..Self::new(settings) }
     }
 
     /// The bytes for a [decoder](super::Decoder).
@@ -62,7 +55,7 @@ impl Encoder<Length> {
             settings,
             windows: 0,
             heads: Heads::new(Length::default()),
-            stream: Stream::new(settings, Length::default(), None),
+            stream: Stream::new(settings, Length::default()),
             open: None,
             next: None,
         }
@@ -109,17 +102,5 @@ impl<B: Bits> Encoder<B> {
         if terminal.folds {
             self.stream.polls(terminal, count);
         }
-    }
-
-    /// Code length of what was encoded so far; `None` unless it [counts](Encoder::counting).
-    pub fn code_length(&self) -> Option<&CodeLength> {
-        self.stream.reference.as_ref()
-    }
-
-    /// The adaptive code length, in bits, of what was encoded, with which the size is compared: that of
-    /// Krichevsky and Trofimov for the binned gaps and durations given kind and signature, over the bins
-    /// that occur for each. `None` unless it [counts](Self::counting).
-    pub fn kt_bits(&self) -> Option<f64> {
-        self.code_length().map(CodeLength::bits)
     }
 }

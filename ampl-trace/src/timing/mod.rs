@@ -32,7 +32,6 @@
 //! values, so that a young signature costs little. All of it is integer arithmetic: bytes and what they
 //! decode to are the same on every machine.
 
-mod code_length;
 mod decoder;
 mod encoder;
 mod gap_choice;
@@ -45,7 +44,6 @@ mod trees;
 mod window_headers;
 
 pub use crate::bits::Length;
-pub use code_length::CodeLength;
 pub use decoder::{Decoder, Malformed};
 pub use encoder::Encoder;
 pub(crate) use mixing::Node;

@@ -41,19 +41,6 @@ pub enum Seldom {
 /// Kinds there are.
 const KINDS: usize = 5;
 
-/// A value as it is coded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Symbol {
-    /// True where it is one of those the floor makes equal; then all else is 0.
-    pub short: bool,
-    /// True where it is below 0.
-    pub negative: bool,
-    /// True where it is stored as less than its bin's value.
-    pub less: bool,
-    /// Bin of its magnitude.
-    pub bin: Bin,
-}
-
 /// Distances of one context, and contexts there are.
 const CONTEXT: u8 = 4;
 const CONTEXTS: usize = GROUPS / CONTEXT as usize;
@@ -155,8 +142,6 @@ struct SharedSide {
 #[derive(Debug)]
 pub struct Models {
     numbers: FxHashMap<u64, u32>,
-    /// Keys of signatures, by their numbers.
-    keys: Vec<u64>,
     owns: Vec<[Own; KINDS]>,
     arena: Arena,
     shared: Vec<Shared>,
@@ -243,7 +228,6 @@ impl Models {
     pub fn new() -> Self {
         Self {
             numbers: FxHashMap::default(),
-            keys: vec![u64::MAX],
             owns: vec![[Own::NEW; KINDS]],
             arena: Arena::new(),
             shared: (0..KINDS).map(|_| Shared::new()).collect(),
@@ -261,7 +245,6 @@ impl Models {
     pub fn signature(&mut self, key: u64, like: u16) -> Signature {
         let own = *self.numbers.entry(key).or_insert_with(|| {
             self.owns.push([Own::NEW; KINDS]);
-            self.keys.push(key);
             self.owns.len() as u32 - 1
         });
         if self.latest.0 != like {
@@ -272,11 +255,6 @@ impl Models {
             self.latest = (like, number);
         }
         Signature { own, alike: self.latest.1 }
-    }
-
-    /// The key of a signature.
-    pub fn key(&self, of: Signature) -> u64 {
-        self.keys[of.number()]
     }
 
     /// Codes whether a value is short.

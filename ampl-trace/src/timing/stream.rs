@@ -2,10 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::code_length::CodeLength;
 use super::gap_choice::Aim;
-use super::models::{Kind, Models, Seldom, Signature, Symbol};
-use super::scale::{Bin, Scale};
+use super::models::{Kind, Models, Seldom, Signature};
+use super::scale::Scale;
 use super::{MILLION, Settings, Terminal};
 use crate::bits::Bits;
 
@@ -14,8 +13,6 @@ use crate::bits::Bits;
 pub struct Stream<B> {
     /// Destination or source of bits.
     pub bits: B,
-    /// Counts of what is coded, if wanted.
-    pub reference: Option<CodeLength>,
     scale: Scale,
     floor: i128,
     models: Models,
@@ -64,10 +61,9 @@ struct Value {
 
 impl<B: Bits> Stream<B> {
     /// A stream at its beginning.
-    pub fn new(settings: Settings, bits: B, reference: Option<CodeLength>) -> Self {
+    pub fn new(settings: Settings, bits: B) -> Self {
         Self {
             bits,
-            reference,
             scale: Scale::new(settings),
             floor: settings.floor_ns.into(),
             models: Models::new(),
@@ -100,8 +96,7 @@ impl<B: Bits> Stream<B> {
             let crosses = time.is_some_and(|(start, _)| start < self.end) && ends <= i64::MAX.into();
             if self.models.seldom(&mut self.bits, Seldom::Crosses, crosses) {
                 // A call that began before the window, even long before, is stored by its end.
-                let (symbol, after) = self.signed(of, Kind::Gap, ends - begin)?;
-                self.count(of, Kind::Gap, symbol);
+                let after = self.signed(of, Kind::Gap, ends - begin)?;
                 let end = at(begin + after);
                 self.aim.crosses(time);
                 let duration = self.duration(of, terminal.like, time, None)?;
@@ -174,27 +169,23 @@ impl<B: Bits> Stream<B> {
                 (Some(value), _) => value.value <= self.floor && value.may_be_short,
             };
             if self.models.short(&mut self.bits, of, like, kind, short) {
-                self.count(of, kind, Symbol { short: true, ..Symbol::default() });
                 return self.short(like, kind, value.map_or(0, |value| value.plain));
             }
         }
         let value = value.map_or(0, |value| if value.plain < 0 { value.value } else { value.value.max(0) });
         if kind == Kind::Gap {
-            let (symbol, gap) = self.signed(of, kind, value)?;
-            self.count(of, kind, symbol);
-            return Some(gap);
+            return self.signed(of, kind, value);
         }
         // A value that may not be short corrects one that was too long: it is 0, which is near enough.
         let value = if value <= self.floor { 0 } else { value };
         let more = start.and_then(|start| self.more(value, start));
-        let (bin, stored) = self.bin(of, kind, false, more.unwrap_or(value))?;
+        let stored = self.bin(of, kind, false, more.unwrap_or(value))?;
         // A value less than its bin's is still as near to it.
         let less = self.less < i128::from(MILLION) && stored > 0 && {
             let late = || start.is_some_and(|start| self.aim.is_late(i128::from(start) + stored));
             let less = more.is_some() || value <= stored && late();
             self.models.seldom(&mut self.bits, Seldom::Less, less)
         };
-        self.count(of, kind, Symbol { less, bin, ..Symbol::default() });
         let million = i128::from(MILLION);
         Some(if less { (stored * self.less + million - 1) / million } else { stored })
     }
@@ -218,27 +209,21 @@ impl<B: Bits> Stream<B> {
         (error <= value * (million - self.less)).then_some(next)
     }
 
-    fn count(&mut self, of: Signature, kind: Kind, symbol: Symbol) {
-        if let Some(reference) = &mut self.reference {
-            reference.count(self.models.key(of), kind, symbol);
-        }
-    }
-
-    /// Codes sign and bin.
+    /// Codes sign and bin; returns the value that these are decoded as.
     #[inline]
-    fn signed(&mut self, of: Signature, kind: Kind, value: i128) -> Option<(Symbol, i128)> {
+    fn signed(&mut self, of: Signature, kind: Kind, value: i128) -> Option<i128> {
         let negative = self.models.seldom(&mut self.bits, Seldom::Negative, value < 0);
-        let (bin, magnitude) = self.bin(of, kind, negative, value.abs())?;
-        Some((Symbol { negative, bin, ..Symbol::default() }, if negative { -magnitude } else { magnitude }))
+        let magnitude = self.bin(of, kind, negative, value.abs())?;
+        Some(if negative { -magnitude } else { magnitude })
     }
 
-    /// Codes a magnitude; returns its bin, and the value that this is decoded as.
+    /// Codes a magnitude's bin; returns the value that this is decoded as.
     #[inline]
-    fn bin(&mut self, of: Signature, kind: Kind, negative: bool, magnitude: i128) -> Option<(Bin, i128)> {
+    fn bin(&mut self, of: Signature, kind: Kind, negative: bool, magnitude: i128) -> Option<i128> {
         // Differences of two times, and durations, have 64 bits beside the sign.
         let bin = self.scale.bin(magnitude as u64);
         let bin = self.models.magnitude(&mut self.bits, (of, kind, negative), &self.scale, bin);
-        Some((bin, self.scale.value(bin)?.into()))
+        Some(self.scale.value(bin)?.into())
     }
 
     /// Value that a short value is decoded as; from time to time, their mean is coded.
@@ -251,7 +236,7 @@ impl<B: Bits> Stream<B> {
         if !Level::is_told_at(count) {
             return Some(before.into());
         }
-        let (_, mean) = self.signed(Signature::RANK, Kind::Short, sum / i128::from(count))?;
+        let mean = self.signed(Signature::RANK, Kind::Short, sum / i128::from(count))?;
         let mean = mean.clamp(-floor, floor).clamp(i64::MIN.into(), i64::MAX.into());
         self.level(like, kind).value = mean as i64;
         // A gap is near to what was expected; a duration is between 0 and the floor, as the mean is.

@@ -5,6 +5,11 @@ use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use code_length::CodeLength;
+
+#[path = "../../benches/code_length/mod.rs"]
+mod code_length;
+
 /// A window and its calls: terminal, whether it folds, time.
 type Calls = (Window, Vec<(u32, bool, Time)>);
 
@@ -231,22 +236,36 @@ fn log_normal(random: &mut ChaCha8Rng, median: f64, sigma: f64) -> f64 {
 
 /// Size of the coded times, over the code length it is compared with.
 fn ratio(settings: Settings, windows: &[Calls]) -> f64 {
-    let mut encoder = Encoder::counting(settings);
+    let mut encoder = Encoder::new(settings);
     for (window, calls) in windows {
         encoder.window(*window);
         calls.iter().for_each(|&(terminal, folds, time)| encoder.call(of(terminal, folds), time));
     }
-    let reference = encoder.kt_bits().expect("it counts");
     let bytes = encoder.finish();
-    let mut decoder = Decoder::counting(&bytes).expect("as encoded");
+    let mut decoder = Decoder::new(&bytes).expect("as encoded");
+    let mut length = CodeLength::new(settings.floor_ns);
     for (_, calls) in windows {
-        decoder.window();
+        length.window(&decoder.window().expect("as encoded").0);
         for &(terminal, folds, _) in calls {
-            decoder.call(of(terminal, folds)).expect("as encoded");
+            let terminal = of(terminal, folds);
+            length.call(terminal, decoder.call(terminal).expect("as encoded"));
         }
     }
-    assert_eq!(decoder.kt_bits(), Some(reference));
-    8.0 * bytes.len() as f64 / reference
+    8.0 * bytes.len() as f64 / length.bits()
+}
+
+#[test]
+fn code_length_of_two_values_in_turn_is_that_of_the_source() {
+    let mut length = CodeLength::new(10);
+    length.window(&WINDOW);
+    let mut start_ns = WINDOW.start_ns;
+    // One signature has always the same duration, and another two in turn; those within the floor are one.
+    for (number, duration_ns) in [0, 100, 10, 100].into_iter().flat_map(|other| [(1, 700), (2, other)]) {
+        length.call(of(number, false), Time { start_ns, duration_ns, count: 1 });
+        start_ns += duration_ns as i64;
+    }
+    // Two values: (1/2)/1 · (1/2)/2 · (3/2)/3 · (3/2)/4; a value without alternatives is sure.
+    assert!((length.bits() - (128.0f64 / 3.0).log2()).abs() < 1e-9, "{}", length.bits());
 }
 
 const TENTH: Settings = Settings { error: 0.1, floor_ns: 0 };
