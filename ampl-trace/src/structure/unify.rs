@@ -4,11 +4,12 @@
 //! Such groups get common terminals, one for each combination of their own that stand at one place. A rank may then
 //! have several terminals with one signature.
 
+use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher as _};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use ampl_core::mpi::FUNCTION_COUNT;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use super::relative_args::{Role, layout};
 use super::shared_part::{Body, CallSites, Head, ONCE, Row, grammar};
@@ -24,14 +25,15 @@ const MORE: usize = 64;
 /// Largest number of parts with different counts that are compared.
 const MOST_PARTS: usize = 64;
 /// Groups with equal calls that a group is compared with.
-const MOST_TRIED: usize = 4;
+const MOST_TRIED: usize = 2;
 
-/// Calls of a group without their order and words: sequences can be equal only where these are.
+/// Calls of a group without their words: sequences can be equal only where these are.
 #[derive(PartialEq, Eq, Hash)]
 struct Outline {
     table: Arc<CallSites>,
     comms: usize,
-    threads: Vec<(u32, Vec<(Head, u64)>)>,
+    /// Number of each thread, and a hash of its calls in their order.
+    threads: Vec<(u32, u64)>,
 }
 
 /// One thread of parts with common terminals.
@@ -133,19 +135,35 @@ impl Part {
             if !grammar.is_sound() || expansions.fold(0, u64::saturating_add) > MOST_RUNS {
                 return None;
             }
-            let mut calls: FxHashMap<Head, u64> = FxHashMap::default();
-            for (terminal, count) in grammar.totals() {
-                let head = *thread.heads.get(terminal as usize)?;
-                *calls.entry(head).or_default() += count;
-            }
-            let mut calls: Vec<(Head, u64)> = calls.into_iter().collect();
-            calls.sort_unstable_by_key(|(head, _)| (head.function, head.flags, head.site, head.words));
-            outline.threads.push((thread.thread, calls));
+            outline.threads.push((thread.thread, hash_of_calls(&grammar, &thread.heads)?));
             let own = vec![(0..thread.heads.len() as u32).collect()];
             threads.push(Common { thread: thread.thread, grammar, heads: thread.heads.clone(), own });
         }
         Some((outline, threads))
     }
+}
+
+/// A number that sequences of equal calls share, whatever their words; `None` where a terminal has no call.
+fn hash_of_calls(grammar: &Grammar, heads: &[Head]) -> Option<u64> {
+    let builder = BuildHasherDefault::<FxHasher>::default();
+    let hashes: Vec<u64> = heads.iter().map(|head| builder.hash_one(head)).collect();
+    let mut hasher = builder.build_hasher();
+    let mut put = |call, times| {
+        hasher.write_u64(call);
+        hasher.write_u64(times);
+    };
+    let (mut call, mut times) = (0, 0u64);
+    for (terminal, count) in grammar.runs() {
+        let next = *hashes.get(terminal as usize)?;
+        if next == call {
+            times += count;
+        } else {
+            put(call, times);
+            (call, times) = (next, count);
+        }
+    }
+    put(call, times);
+    Some(hasher.finish())
 }
 
 /// The counts of a position in the sequence of the rank at `position`.
@@ -160,8 +178,28 @@ type Refined = (Grammar, Vec<(u32, u32)>);
 impl Common {
     /// Common terminals with `other`; `None` where calls differ, or there would be more than `most`.
     fn refined(&self, other: &Self, most: usize) -> Option<Refined> {
+        // Whether there are too many is known before a grammar is begun.
+        let pairs = self.paired(other, most, |_, _| {})?;
+        // Runs of failed polls, of gaps and of edges mean something: none of them is to be cut.
+        let mut seen: [FxHashSet<u32>; 2] = Default::default();
+        let whole = pairs.iter().all(|&(one, two)| {
+            let head = self.heads[one as usize];
+            let may_be_cut = usize::from(head.function) < FUNCTION_COUNT && head.flags & CALL_MISS == 0;
+            may_be_cut || seen[0].insert(one) && seen[1].insert(two)
+        });
+        if !whole {
+            return None;
+        }
+        let mut builder = Builder::new();
+        let pairs = self.paired(other, most, |number, count| builder.push(number, count))?;
+        Some((builder.into_grammar(), pairs))
+    }
+
+    /// Pairs of terminals that stand at one place, in the order in which they come; `None` where calls differ, or there
+    /// are more than `most`. Calls `each` for every run of a pair, with its number and length.
+    fn paired(&self, other: &Self, most: usize, mut each: impl FnMut(u32, u64)) -> Option<Vec<(u32, u32)>> {
         let mut numbers: FxHashMap<(u32, u32), u32> = FxHashMap::default();
-        let (mut pairs, mut builder) = (Vec::new(), Builder::new());
+        let mut pairs = Vec::new();
         let (mut ours, mut theirs) = (self.grammar.runs(), other.grammar.runs());
         let (mut one, mut two) = ((0, 0), (0, 0));
         loop {
@@ -183,20 +221,10 @@ impl Common {
                 pairs.push(pair);
             }
             let count = one.1.min(two.1);
-            builder.push(number, count);
+            each(number, count);
             (one.1, two.1) = (one.1 - count, two.1 - count);
         }
-        if two.1 > 0 || theirs.next().is_some() {
-            return None;
-        }
-        // Runs of failed polls, of gaps and of edges mean something: none of them is to be cut.
-        let mut seen: [FxHashSet<u32>; 2] = Default::default();
-        let whole = pairs.iter().all(|&(one, two)| {
-            let head = self.heads[one as usize];
-            let may_be_cut = usize::from(head.function) < FUNCTION_COUNT && head.flags & CALL_MISS == 0;
-            may_be_cut || seen[0].insert(one) && seen[1].insert(two)
-        });
-        whole.then(|| (builder.into_grammar(), pairs))
+        (two.1 == 0 && theirs.next().is_none()).then_some(pairs)
     }
 }
 
