@@ -50,6 +50,7 @@ fn every(mpi: Mpi, config: &str) {
     let what = |kind: &str| format!("{mpi:?} {kind} {config}");
     names(&what("allreduce"), &of("allreduce"), "last to arrive", "2", "MPI_Allreduce");
     names(&what("bcast"), &of("bcast"), "late root", "2", "MPI_Bcast");
+    names(&what("fence"), &of("fence"), "last to arrive", "2", "MPI_Win_fence");
     // The two that wait in the barrier wait for the sender, too.
     for (kind, function) in [("sender", "MPI_Recv"), ("isend", "MPI_Wait")] {
         let rows = of(kind);

@@ -4,6 +4,7 @@
  *
  * In each step all ranks sleep 2 ms, and those of RANKS, `2` or `2,3`, MILLIS more. Then, by KIND:
  *   allreduce  all reduce
+ *   fence      each rank puts a number into the next one's window, and all separate epochs by a fence
  *   sender     rank 2 sends to rank 0, which receives; all meet in a barrier
  *   isend      the same, but rank 0 has posted the receive before, and waits for it
  *   receiver   rank 0 sends synchronously to rank 2
@@ -27,7 +28,8 @@ static void rest(long micros) {
 
 int main(int argc, char **argv) {
     int rank, ranks, slow = 0, in = 0, out = 1;
-    double mine, sum;
+    double mine, sum, *held;
+    MPI_Win window = MPI_WIN_NULL;
     MPI_Init(&argc, &argv);
     const char *kind = argv[1];
     int steps = atoi(argv[2]);
@@ -36,6 +38,10 @@ int main(int argc, char **argv) {
     MPI_Comm_size(WORLD, &ranks);
     for (const char *at = argc > 4 ? argv[4] : ""; *at; at += strcspn(at, ",") + (strchr(at, ',') != NULL))
         slow |= atoi(at) == rank;
+    if (strcmp(kind, "fence") == 0) {
+        MPI_Win_allocate(sizeof mine, sizeof mine, MPI_INFO_NULL, WORLD, &held, &window);
+        MPI_Win_fence(0, window);
+    }
     MPI_Barrier(WORLD);
     for (int step = 0; step < steps; step++) {
         MPI_Request request = MPI_REQUEST_NULL;
@@ -50,6 +56,10 @@ int main(int argc, char **argv) {
         if (strcmp(kind, "allreduce") == 0) {
             mine = rank;
             MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, WORLD);
+        } else if (strcmp(kind, "fence") == 0) {
+            mine = rank;
+            MPI_Put(&mine, 1, MPI_DOUBLE, (rank + 1) % ranks, 0, 1, MPI_DOUBLE, window);
+            MPI_Win_fence(0, window);
         } else if (strcmp(kind, "sender") == 0) {
             if (rank == 2) MPI_Send(&out, 1, MPI_INT, 0, 0, WORLD);
             if (rank == 0) MPI_Recv(&in, 1, MPI_INT, 2, 0, WORLD, MPI_STATUS_IGNORE);
@@ -69,6 +79,7 @@ int main(int argc, char **argv) {
             MPI_Sendrecv(&out, 1, MPI_INT, next, 0, &in, 1, MPI_INT, before, 0, WORLD, MPI_STATUS_IGNORE);
         }
     }
+    if (window != MPI_WIN_NULL) MPI_Win_free(&window);
     MPI_Finalize();
     return 0;
 }

@@ -55,14 +55,21 @@ impl<'a> Arguments<'a> {
 
     /// Word of the communicator; `None` where the call names none.
     pub fn comm(&self) -> Option<u64> {
-        let mut params = self.function.spec().params.iter();
-        let at = params.position(|param| param.kind == Kind::Comm && args::is_input(param))?;
-        Some(self.words[at] as u64)
+        self.input(Kind::Comm)
     }
 
-    /// Members of the communicator that the call names: `None` where it names none, `Some(None)` where they are not known.
+    /// Members of the communicator that the call names, itself or by a window: `None` where it names none, `Some(None)`
+    /// where they are not known.
     pub fn members(&self, objects: &Objects<'_>) -> Option<Option<Members>> {
-        self.comm().map(|comm| objects.comm(comm))
+        let by_window = || self.input(Kind::Win).map(|window| objects.window(window));
+        self.comm().map(|comm| objects.comm(comm)).or_else(by_window)
+    }
+
+    /// The first word of that kind that the call is given.
+    fn input(&self, kind: Kind) -> Option<u64> {
+        let mut params = self.function.spec().params.iter();
+        let at = params.position(|param| param.kind == kind && args::is_input(param))?;
+        Some(self.words[at] as u64)
     }
 
     /// Adds the ranks that the call names as other ends of messages; true where it receives from any.

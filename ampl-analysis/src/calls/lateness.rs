@@ -53,7 +53,7 @@ impl Late {
     /// run's.
     pub fn of(parts: &[Known<'_>], comms: Comms, totals: &Totals) -> Self {
         let &[Known { function, total, spread: Some(spread), .. }] = parts else { return Self::Unknown };
-        if function == SEVERAL || !Function(function).synchronises() || !spread.is_even() || spread.ranks < 2
+        if function == SEVERAL || !Function(function).waits_for_all() || !spread.is_even() || spread.ranks < 2
         {
             return Self::Unknown;
         }

@@ -1,4 +1,4 @@
-//! Sizes of the datatypes and communicators that a rank's calls name, from the calls that made them.
+//! Sizes of the datatypes, communicators and windows that a rank's calls name, from the calls that made them.
 
 use std::collections::HashMap;
 
@@ -13,13 +13,14 @@ const MOST_NESTING: u32 = 16;
 /// Bit of a communicator's second fact: it joins two groups.
 const INTER: u64 = 1 << 63;
 
-/// Communicators and datatypes of one rank. A number that several objects had in turn stands for what they have in
+/// Communicators, windows and datatypes of one rank. A number that several objects had in turn stands for what they have in
 /// common.
 pub struct Objects<'a> {
     ranks: u32,
     rank: u32,
     comms: Vec<Comm>,
     made_comms: HashMap<u64, Vec<&'a Signature>>,
+    made_windows: HashMap<u64, Vec<&'a Signature>>,
     made_types: HashMap<u64, Vec<&'a Signature>>,
     types: HashMap<u64, Option<u64>>,
 }
@@ -68,21 +69,25 @@ impl<'a> Objects<'a> {
         threads: impl Iterator<Item = &'a [Signature]>,
         ranks: u32,
     ) -> Self {
-        let (mut made_comms, mut made_types) = (HashMap::new(), HashMap::new());
+        let (mut made_comms, mut made_windows, mut made_types) = Default::default();
         for signature in threads.flatten() {
             if !is_whole(signature) {
                 continue;
             }
             let spec = Function(signature.function).spec();
             let gives = spec.params.iter().any(|param| {
-                matches!(param.kind, Kind::Comm | Kind::Datatype)
+                matches!(param.kind, Kind::Comm | Kind::Win | Kind::Datatype)
                     && is_output(param)
                     && param.length == Length::One
             });
             // In-out parameters appear twice, and these functions make no object.
             let frees = matches!(
                 spec.name,
-                "MPI_Comm_free" | "MPI_Type_free" | "MPI_Type_commit" | "MPI_Comm_disconnect"
+                "MPI_Comm_free"
+                    | "MPI_Win_free"
+                    | "MPI_Type_free"
+                    | "MPI_Type_commit"
+                    | "MPI_Comm_disconnect"
             );
             let Some(parts) = args::parts(spec, &signature.words).filter(|_| gives && !frees) else {
                 continue;
@@ -90,6 +95,7 @@ impl<'a> Objects<'a> {
             for (param, words) in parts {
                 let into: &mut HashMap<u64, Vec<&Signature>> = match param.kind {
                     Kind::Comm if is_output(param) => &mut made_comms,
+                    Kind::Win if is_output(param) => &mut made_windows,
                     Kind::Datatype if is_output(param) => &mut made_types,
                     _ => continue,
                 };
@@ -98,7 +104,7 @@ impl<'a> Objects<'a> {
                 });
             }
         }
-        Self { ranks, rank, comms, made_comms, made_types, types: HashMap::new() }
+        Self { ranks, rank, comms, made_comms, made_windows, made_types, types: HashMap::new() }
     }
 
     /// Turns them into those of `rank`, which makes equal calls, and names `comms`.
@@ -138,6 +144,14 @@ impl<'a> Objects<'a> {
         let told = told.filter(|_| made.len() <= 1)?;
         let inter = told.rank & INTER != 0 || told.rank == u64::MAX;
         (!inter).then_some(Members { peers: told.size, local: told.size, rank: Some(told.rank) })
+    }
+
+    /// Members of the communicator of the window `word`; `None` where they are not known, or differed.
+    pub fn window(&self, word: u64) -> Option<Members> {
+        let comm = |signature: &&Signature| self.comm(Call::of(signature)?.one(&["comm"])?);
+        let mut made = self.made_windows.get(&word)?.iter().map(comm);
+        let first = made.next()?;
+        first.filter(|_| made.all(|other| other == first))
     }
 
     /// Bytes of an element of the datatype of that word; `None` where that is not known, or differed.

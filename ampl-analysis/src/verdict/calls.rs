@@ -128,7 +128,7 @@ impl<'f, 't> Spent<'f, 't> {
     /// Late ranks at a place.
     fn late(&self, parts: &Parts<'t>) -> Late {
         let Some(function) = parts.first().map(|part| part.function) else { return Late::Unknown };
-        if !Function(function).synchronises() {
+        if !Function(function).waits_for_all() {
             return Late::Unknown;
         }
         let calls = recorded_calls(self.facts.trace, |other| other == function).unwrap_or_default();

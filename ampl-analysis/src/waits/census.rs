@@ -86,7 +86,7 @@ pub fn rows(trace: &Trace, part: &Selection, observed: &Observed, symbols: &mut 
         let function = Function(known.function);
         let spec = function.spec();
         let found = match spec.traffic {
-            _ if function.synchronises() => census.synchronising(&known, comms),
+            _ if function.waits_for_all() => census.synchronising(&known, comms),
             Traffic::Bcast | Traffic::Scatter | Traffic::Scatterv if spec.class == Class::Ordinary => {
                 let roots = number.and_then(|number| observed.roots.get(&number));
                 let root = roots.filter(|roots| roots.len() == 1).and_then(|roots| roots.iter().next());

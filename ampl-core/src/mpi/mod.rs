@@ -54,6 +54,16 @@ impl Function {
         all_to_all && spec.class == Class::Ordinary
     }
 
+    /// `true` if ranks usually leave a call only after all have entered it: those that [synchronise](Self::synchronises),
+    /// and calls of all ranks of a window that make it, free it or separate its epochs. A fence need not wait where its
+    /// assertion says that nothing comes before it (MPI-4.1 §12.5.1).
+    pub fn waits_for_all(self) -> bool {
+        let windows =
+            ["MPI_Win_fence", "MPI_Win_free", "MPI_Win_create", "MPI_Win_create_dynamic", "MPI_Win_allocate"];
+        let name = self.name().strip_suffix("_c").unwrap_or(self.name());
+        self.synchronises() || windows.contains(&name) || name == "MPI_Win_allocate_shared"
+    }
+
     /// The function of that C-cased name.
     pub fn by_name(name: &str) -> Option<Self> {
         // FUNCTIONS is sorted by name; the generator guarantees it and a test checks it.
@@ -375,6 +385,17 @@ mod tests {
             assert!(!Function::by_name(other).unwrap().synchronises(), "{other}");
         }
         assert!(Function::by_name("MPI_Allreduce_c").unwrap().synchronises());
+    }
+
+    #[test]
+    fn calls_of_all_ranks_of_a_window_wait_for_all() {
+        for name in ["MPI_Win_fence", "MPI_Win_free", "MPI_Win_allocate_c", "MPI_Barrier"] {
+            assert!(Function::by_name(name).unwrap().waits_for_all(), "{name}");
+        }
+        for name in ["MPI_Win_post", "MPI_Win_complete", "MPI_Win_lock_all", "MPI_Win_flush", "MPI_Put"] {
+            assert!(!Function::by_name(name).unwrap().waits_for_all(), "{name}");
+        }
+        assert!(!Function::by_name("MPI_Win_fence").unwrap().synchronises());
     }
 
     #[test]

@@ -173,10 +173,9 @@ fn hint(out: &mut Page, plan: Option<&Plan>, keys: &[Number], places: &mut Place
 
 /// Late ranks at each of these places.
 fn late(trace: &Trace, top: &[(Number, Calls<'_>)]) -> Vec<Late> {
-    let synchronises =
-        |function: u16| usize::from(function) < FUNCTION_COUNT && Function(function).synchronises();
+    let waits = |function: u16| usize::from(function) < FUNCTION_COUNT && Function(function).waits_for_all();
     let functions = top.iter().flat_map(|(_, calls)| calls.parts().iter().map(|part| part.function));
-    let functions: BTreeSet<u16> = functions.filter(|&function| synchronises(function)).collect();
+    let functions: BTreeSet<u16> = functions.filter(|&function| waits(function)).collect();
     let calls = recorded_calls(trace, |function| functions.contains(&function)).unwrap_or_default();
     let of = |parts: &[Known<'_>]| Late::of(parts, recorded(parts, &calls).comms, &trace.totals);
     top.iter().map(|(_, calls)| of(calls.parts())).collect()
