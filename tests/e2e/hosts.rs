@@ -7,9 +7,32 @@ use ampl_tests::hosts::{Hosts, NAMES};
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::{Scratch, ampl};
 use ampl_tests::process::Finished;
-use ampl_tests::run::{Monitored, number};
+use ampl_tests::run::{Monitored, number, text_of};
 
 const EACH: u32 = 2;
+
+/// Starts the job; when the copies of both hosts have all names in `wanted`, ends it as a batch system does whose time is
+/// up: every process is asked to end, and killed ten seconds later.
+const TERMINATED: &str = r#"
+run=$1 ampl=$2 wanted=$3; shift 3
+"$@" >job.out 2>job.err &
+launcher=$!
+for turn in $(seq 400); do
+    for host in ampl-one ampl-two; do "$ampl" info "$run/nodes/$host.journals" --json; done >copies.json 2>/dev/null
+    missing=; for word in $wanted; do grep -q "$word" copies.json || missing=$word; done
+    [ -z "$missing" ] && break
+    sleep 0.1
+done
+echo "missing: $missing" >missing.txt
+copying=$(pgrep -f "^[^ ]*ampl copy-journals .*$run")
+ranks=$(sed -n 's/.* pid=\([0-9]*\) .*/\1/p' "$run/nodes/ampl-one" "$run/nodes/ampl-two")
+echo $copying >copying.txt
+kill -TERM $copying $launcher $ranks
+sleep 10
+kill -KILL $copying $launcher $ranks 2>/dev/null
+wait $launcher
+exit 0
+"#;
 
 /// `steady` with these arguments over both hosts, under `ampl run` on the first, with these settings.
 fn run(hosts: &Hosts, arguments: &[&str], settings: &str) -> (Job, Monitored) {
@@ -90,5 +113,38 @@ fn copies_of_another_host_need_no_command_there() {
     for rank in 0..2 * EACH {
         let calls = run.decode(rank);
         assert!(calls.iter().any(|call| call["fn"] == "MPI_Barrier"), "rank {rank}: {said}");
+    }
+}
+
+#[test]
+fn a_hung_job_that_is_terminated_is_told_by_its_run_directory_alone() {
+    let Some(hosts) = Hosts::start() else { return };
+    let scratch = Scratch::new("terminated");
+    let run = scratch.path().join("result");
+    let job = Job::of(Mpi::OpenMpi, 2 * EACH, "stuck", &["50"]);
+    let script: Vec<OsString> = ["bash", "-c", TERMINATED, "sh"].map(OsString::from).to_vec();
+    let script = [script, vec![(&run).into(), ampl().into(), "MPI_Recv MPI_Wait MPI_Iprobe".into()]].concat();
+    let exec: Vec<OsString> = vec![ampl().into(), "exec".into(), "--set".into(), "output.copy=1s".into()];
+    let exec = [exec, vec!["-o".into(), (&run).into(), "--".into()]].concat();
+    let words = [script, hosts.launch(Mpi::OpenMpi, EACH), exec, job.words.clone()].concat();
+    job.run(&hosts.on(0, &words), scratch.path()).success();
+    let clear = ["sh", "-c", "rm -rf /dev/shm/ampl-*"].map(OsString::from);
+    (0..2).for_each(|host| drop(job.run(&hosts.on(host, &clear), scratch.path()).success()));
+    let said = ["missing.txt", "copying.txt", "job.err"].map(|name| text_of(&scratch.path().join(name)));
+    let said = said.join("\n");
+    assert_eq!(text_of(&scratch.path().join("copying.txt")).split_whitespace().count(), 2, "{said}");
+
+    let run = Monitored { finished: job.run(&["true".into()], scratch.path()), run, scratch };
+    let info = run.info();
+    assert_eq!((&info["complete"], &info["ranks"]), (&false.into(), &(2 * EACH).into()), "{info}{said}");
+    let rows = info["in_call"].as_array().unwrap_or_else(|| panic!("{info}{said}"));
+    for (rank, function) in [("0", "MPI_Recv"), ("1", "MPI_Wait"), ("2", "MPI_Iprobe")] {
+        let row = rows.iter().find(|row| row["ranks"] == rank);
+        assert!(row.is_some_and(|row| row["function"] == function), "{info}{said}");
+    }
+    for rank in 0..2 * EACH {
+        let calls = run.decode(rank);
+        let made = |name: &str| calls.iter().filter(|call| call["fn"] == name).count();
+        assert_eq!((made("MPI_Allreduce"), made("MPI_Comm_split")), (50, 1), "rank {rank}: {said}");
     }
 }
