@@ -35,6 +35,7 @@
 #![deny(unsafe_code)]
 
 pub mod accumulate;
+mod call_end;
 pub mod call_requests;
 mod call_sequence;
 pub mod closed;
@@ -87,5 +88,6 @@ pub mod uncancelled;
 pub mod window;
 mod window_decisions;
 
+pub use call_end::CallEnd;
 pub use map::ReadOnlyMap;
-pub use thread::{CallEnd, Thread};
+pub use thread::Thread;

@@ -12,6 +12,7 @@ use ampl_trace::timing::Settings;
 use rustc_hash::FxHashMap;
 
 use crate::accumulate::Totals;
+use crate::call_end::CallEnd;
 use crate::call_sequence::Log;
 use crate::current::Current;
 use crate::gaps::Gaps;
@@ -49,31 +50,6 @@ pub use regions::NamedRegion;
 pub use short_way::{Settled, Span};
 use steps::Steps;
 
-/// A call that has returned.
-#[derive(Clone, Copy, Debug)]
-pub struct CallEnd {
-    /// The function.
-    pub function: Function,
-    /// Return address into the caller.
-    pub address: u64,
-    /// Ticks just before MPI was entered.
-    pub start: u64,
-    /// Ticks just after MPI returned.
-    pub end: u64,
-    /// Bytes sent.
-    pub sent: u64,
-    /// Bytes received.
-    pub received: u64,
-    /// Call flags of [`ampl_trace::record`].
-    pub flags: u8,
-    /// Its [terminal](Thread::terminal), if it is recorded.
-    pub terminal: Option<u32>,
-    /// True where its time is part of the time in MPI.
-    pub timed: bool,
-    /// True where its bytes are those of files or windows: they count for its site, not for messages.
-    pub apart: bool,
-}
-
 /// One thread's state.
 #[derive(Debug)]
 pub struct Thread {
@@ -96,8 +72,8 @@ pub struct Thread {
     pub handles: HandleCache,
     totals: Totals,
     /// Number of the open window, as this thread has it.
-    /// Ticks at which the clock ends that window.
     window: WindowId,
+    /// Ticks at which the clock ends that window.
     until: u64,
     /// Ticks until which meeting a marker needs no more than a [credit](crate::marker_credits); 0 where it always does.
     passes_until: u64,

@@ -10,8 +10,9 @@ use ampl_trace::record::{
     WINDOW_RUN, WINDOW_STRATUM,
 };
 
-use super::{CallEnd, Thread};
+use super::Thread;
 use crate::accumulate::Totals;
+use crate::call_end::CallEnd;
 use crate::closed::ClosedWindow;
 use crate::shared::OpenWindow;
 use crate::window_decisions::Undecided;

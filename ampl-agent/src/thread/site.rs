@@ -5,7 +5,8 @@ use ampl_core::config::site::CodeRange;
 use ampl_core::mpi::Function;
 use ampl_trace::record::{Kind, put_text};
 
-use super::{CallEnd, Thread};
+use super::Thread;
+use crate::call_end::CallEnd;
 use crate::shared::SAMPLED_CALLERS;
 use crate::sites::SITE_ENTRIES;
 use crate::window::holds;

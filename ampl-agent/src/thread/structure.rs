@@ -5,7 +5,8 @@ use ampl_core::mpi::Function;
 use ampl_core::value::ObjectKind;
 use ampl_trace::record::{GAP, Kind, OBJECT_HANDLE};
 
-use super::{CallEnd, Thread};
+use super::Thread;
+use crate::call_end::CallEnd;
 use crate::gaps::LeftOut;
 use crate::governor::Level;
 use crate::repeats::{Given, Outcome};
