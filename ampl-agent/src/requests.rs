@@ -17,7 +17,7 @@ use crate::slots::Slots;
 use crate::sync::yield_now;
 
 /// Most searches of others' tables, as long as they change meanwhile.
-const MOST_LOOKS: u32 = 10_000;
+const MOST_SEARCHES: u32 = 10_000;
 /// Tables that have a number in a [`RequestRef`].
 const MOST_TABLES: usize = u16::MAX as usize - 1;
 
@@ -325,7 +325,7 @@ impl Requests {
             self.met.clone_from(&self.tables.all.lock().unwrap_or_else(PoisonError::into_inner));
         }
         // A request that is not found in the end counts as not seen being made: no thread waits for another for ever.
-        for _ in 0..MOST_LOOKS {
+        for _ in 0..MOST_SEARCHES {
             let mut unsure = false;
             for step in 0..self.met.len() {
                 let which = (self.last + step) % self.met.len();

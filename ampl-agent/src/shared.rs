@@ -27,7 +27,7 @@ use crate::marker_credits::MarkerCredits;
 use crate::partners::{Drawn, Partners};
 use crate::policies::Policies;
 use crate::window::{Boundary, Pause};
-use crate::window_decisions::{DecisionTiming, LateDraw, Verdicts};
+use crate::window_decisions::{DecisionTiming, LateDraw, WindowDecisions};
 
 mod code;
 mod credits;
@@ -100,7 +100,7 @@ pub(crate) struct OpenWindow {
     pub marked: bool,
     /// Timing of decisions, as long as the agent can afford it.
     pub after: DecisionTiming,
-    pub verdicts: Verdicts,
+    pub decisions: WindowDecisions,
     /// True where all of it so far has been summarised.
     pub measured: bool,
     /// Windows before it that are not yet reported, none of which was summarised. They are reported with it.
@@ -164,7 +164,7 @@ impl Shared {
             buffered: false,
             marked: false,
             after: DecisionTiming::of(&plan, rank, retrospective.as_ref()),
-            verdicts: Verdicts::default(),
+            decisions: WindowDecisions::default(),
             measured: true,
             unreported: 0,
             granted: 0,
@@ -321,13 +321,13 @@ impl Shared {
     /// `window`, the oldest that is buffered. Returns whether the open one has been decided, and how.
     pub(crate) fn force(&self, open: &mut OpenWindow, window: WindowId) -> Option<bool> {
         if window < open.window {
-            open.verdicts.force(window);
+            open.decisions.force(window);
             return None;
         }
         if open.buffered {
             open.buffered = false;
             open.stored &= self.stores(open.union);
-            open.verdicts.force_open(window, open.stored);
+            open.decisions.force_open(window, open.stored);
         }
         Some(open.stored)
     }
@@ -336,7 +336,7 @@ impl Shared {
     /// never covers several that were closed together.
     pub(crate) fn drawn_late(&self) -> Option<(WindowId, Option<LateDraw>)> {
         let from = self.late_from?;
-        let (first, last) = self.lock().verdicts.oldest().filter(|&(first, _)| first >= from)?;
+        let (first, last) = self.lock().decisions.oldest().filter(|&(first, _)| first >= from)?;
         let held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
         let come = |directive: &&Directive| directive.update > 0 && directive.first_window <= first;
         let directive = held.now.iter().chain(&held.next).find(come)?;

@@ -404,7 +404,7 @@ impl Thread {
     /// Begins the thread's window at `now` in the stream: `open`, or one that follows it and is like it.
     fn begin_stored(&mut self, open: &OpenWindow, now: u64) {
         let buffered = self.stores && open.buffered;
-        self.stream.begin_window(self.window, buffered, |window| open.verdicts.of(window));
+        self.stream.begin_window(self.window, buffered, |window| open.decisions.of(window));
         if self.stores {
             let probability = open.union.probability.to_bits();
             self.stream.open(&[self.window.0, now, probability, open.update, self.sequence]);

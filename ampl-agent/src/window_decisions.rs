@@ -54,7 +54,7 @@ pub(crate) struct LateDraw {
 ///
 /// A decision may also never come, or too late: the draw at the window's beginning holds then.
 #[derive(Debug, Default)]
-pub(crate) struct Verdicts {
+pub(crate) struct WindowDecisions {
     undecided: VecDeque<Undecided>,
     /// Every window below is decided.
     through: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Undecided {
     pub drawn: bool,
 }
 
-impl Verdicts {
+impl WindowDecisions {
     /// Takes windows that are to be decided.
     pub fn close(&mut self, windows: Undecided) {
         self.undecided.push_back(windows);
@@ -136,24 +136,25 @@ mod tests {
 
     #[test]
     fn decisions_come_in_order_and_what_they_pass_over_falls_back() {
-        let mut verdicts = Verdicts::default();
+        let mut decisions = WindowDecisions::default();
         for (window, drawn) in [(0, true), (1, false), (2, true), (3, false), (4, true)] {
             let window = WindowId(window);
-            verdicts.close(Undecided { window, last: window, whole: window.0 != 4, drawn });
+            decisions.close(Undecided { window, last: window, whole: window.0 != 4, drawn });
         }
-        assert_eq!(verdicts.of(WindowId(0)), None);
-        assert_eq!(verdicts.judge(WindowId(1), keep(true)), keep(true));
-        let of = |verdicts: &Verdicts| [0, 1, 2, 3, 4, 5].map(|window| verdicts.of(WindowId(window)));
-        assert_eq!(of(&verdicts), [Some(true), Some(true), None, None, None, None]);
-        assert_eq!(verdicts.judge(WindowId(0), keep(false)), None, "too late");
-        verdicts.force(WindowId(2));
-        assert_eq!(verdicts.judge(WindowId(2), keep(false)), None);
-        assert_eq!(verdicts.judge(WindowId(4), keep(true)), keep(true), "and yet it is not whole");
-        assert_eq!(of(&verdicts), [Some(true), Some(true), Some(true), Some(false), Some(false), None]);
-        verdicts.force_open(WindowId(5), true);
-        assert_eq!(verdicts.of(WindowId(5)), Some(true));
-        verdicts.close(Undecided { window: WindowId(6), last: WindowId(9), whole: true, drawn: true });
-        assert_eq!(verdicts.judge(WindowId(9), keep(false)), None, "of several no decision is made");
-        assert_eq!(verdicts.of(WindowId(6)), Some(true));
+        assert_eq!(decisions.of(WindowId(0)), None);
+        assert_eq!(decisions.judge(WindowId(1), keep(true)), keep(true));
+        let of =
+            |decisions: &WindowDecisions| [0, 1, 2, 3, 4, 5].map(|window| decisions.of(WindowId(window)));
+        assert_eq!(of(&decisions), [Some(true), Some(true), None, None, None, None]);
+        assert_eq!(decisions.judge(WindowId(0), keep(false)), None, "too late");
+        decisions.force(WindowId(2));
+        assert_eq!(decisions.judge(WindowId(2), keep(false)), None);
+        assert_eq!(decisions.judge(WindowId(4), keep(true)), keep(true), "and yet it is not whole");
+        assert_eq!(of(&decisions), [Some(true), Some(true), Some(true), Some(false), Some(false), None]);
+        decisions.force_open(WindowId(5), true);
+        assert_eq!(decisions.of(WindowId(5)), Some(true));
+        decisions.close(Undecided { window: WindowId(6), last: WindowId(9), whole: true, drawn: true });
+        assert_eq!(decisions.judge(WindowId(9), keep(false)), None, "of several no decision is made");
+        assert_eq!(decisions.of(WindowId(6)), Some(true));
     }
 }

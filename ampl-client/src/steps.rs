@@ -16,10 +16,10 @@ use crate::tree::{ARITY, Topology};
 pub const SHORTEST_NS: u64 = 20_000_000;
 
 /// Fewest seconds without a visit after which the clock ends windows again.
-const LEAST_PATIENCE_S: f64 = 10.0;
+const LEAST_TIMEOUT_S: f64 = 10.0;
 
 /// The same in windows.
-const PATIENCE: f64 = 16.0;
+const TIMEOUT_WINDOWS: f64 = 16.0;
 
 /// Fewest visits from the furthest one reported to the one announced.
 const LEAST_AHEAD: u64 = 2;
@@ -93,7 +93,7 @@ impl StepFinder {
             // The clock ends windows up to there: one round leaves the numbers of most windows without a hole.
             window: WindowId(census.last_window.0.saturating_add(1 + self.round)),
             every: every.min(u16::MAX.into()) as u16,
-            patience_s: (PATIENCE * window_s).max(LEAST_PATIENCE_S).ceil().min(u16::MAX.into()) as u16,
+            timeout_s: (TIMEOUT_WINDOWS * window_s).max(LEAST_TIMEOUT_S).ceil().min(u16::MAX.into()) as u16,
         })
     }
 
@@ -143,7 +143,7 @@ mod tests {
         let marker = finder.end_window(&census(&plan, 8, &ranks)).expect("all name the sum");
         // A level below the root: 4 windows up and down, 8 for two rounds, 5.5 steps each.
         let visit = 42 + 44;
-        assert_eq!(marker, StepMarker { call: SUM, visit, window: WindowId(13), every: 1, patience_s: 10 });
+        assert_eq!(marker, StepMarker { call: SUM, visit, window: WindowId(13), every: 1, timeout_s: 10 });
         assert_eq!(finder.end_window(&census(&plan, 9, &ranks)), None);
         assert_eq!(finder.unannounced(), None);
     }
@@ -159,7 +159,7 @@ mod tests {
             assert_eq!(marker.every, expected, "{rate} {every}");
             assert!(marker.visit >= 9 + LEAST_AHEAD);
             // Steps of 32 s, three in a window.
-            assert_eq!(marker.patience_s, if rate < 1.0 { 16 * 96 } else { 10 });
+            assert_eq!(marker.timeout_s, if rate < 1.0 { 16 * 96 } else { 10 });
         }
     }
 

@@ -23,7 +23,7 @@
 //! Domains* (2002), for the permutation (Feistel network with cycle walking).
 
 use crate::config::Mechanism;
-use crate::message::{Directive, Own, StratumDirective, StratumVerdict, Verdict};
+use crate::message::{Directive, Own, RetrospectiveDecision, StratumDecision, StratumDirective};
 use crate::permute::{Key, coin, position};
 use crate::plan::Plan;
 use crate::units::{Rank, WindowId};
@@ -84,9 +84,9 @@ pub fn kept_after(
     mechanism: Mechanism,
     rank: Rank,
     group: u16,
-    (index, stratum): (usize, StratumVerdict),
+    (index, stratum): (usize, StratumDecision),
     place: u64,
-    verdict: &Verdict,
+    decision: &RetrospectiveDecision,
 ) -> Keep {
     let (drawn, ranks) = (u64::from(stratum.size), u64::from(stratum.ranks));
     if drawn >= ranks || place >= ranks {
@@ -94,11 +94,11 @@ pub fn kept_after(
     }
     let probability = drawn as f64 / ranks as f64;
     let kept = match mechanism {
-        Mechanism::Global => coin(verdict.seed, rank, verdict.window) < probability,
+        Mechanism::Global => coin(decision.seed, rank, decision.window) < probability,
         Mechanism::Subset => {
             // No update has so high a number: other orders are drawn for updates.
-            let update = verdict.window.0 | 1 << 63;
-            let key = Key { seed: verdict.seed, group, stratum: index as u16, update };
+            let update = decision.window.0 | 1 << 63;
+            let key = Key { seed: decision.seed, group, stratum: index as u16, update };
             position(key, place, ranks) < drawn
         }
     };

@@ -278,9 +278,9 @@ fn first_of(channel: &Channel, ranks: u32, rank: u32, mine: [bool; 3]) -> [Optio
     {
         return [Some(rank), None, None];
     }
-    let mut verdict = bytes(first);
-    match channel.broadcast(&mut verdict) {
-        Some(()) => read(verdict).map(|first| Some(first).filter(|&first| first != u32::MAX)),
+    let mut answer = bytes(first);
+    match channel.broadcast(&mut answer) {
+        Some(()) => read(answer).map(|first| Some(first).filter(|&first| first != u32::MAX)),
         None => [Some(rank), None, None],
     }
 }

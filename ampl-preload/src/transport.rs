@@ -393,11 +393,11 @@ impl Channel {
         &self,
         started: Result<(), TransportError>,
         mut pending: Pending,
-        mut patience: Backoff,
+        mut backoff: Backoff,
     ) -> Result<Vec<u8>, TransportError> {
         let outcome = started.and_then(|()| {
             while !pending.is_done(self)? {
-                patience.pause()?;
+                backoff.pause()?;
             }
             Ok(())
         });
@@ -442,13 +442,13 @@ impl<'a> Outbox<'a> {
     /// # Errors
     /// [`TransportError`] with MPI's error code, or after ten minutes without a taker.
     pub fn wait(&mut self, most: usize) -> Result<(), TransportError> {
-        let mut patience = Backoff::new();
+        let mut backoff = Backoff::new();
         while self.under_way.len() > most {
             if self.under_way[0].is_done(self.channel)? {
                 self.under_way.pop_front();
-                patience.reset();
+                backoff.reset();
             } else {
-                patience.pause()?;
+                backoff.pause()?;
             }
         }
         Ok(())

@@ -158,11 +158,11 @@ impl Tree {
             }
         }
         while let Some(binned) = self.node.next_binned() {
-            if let Some((verdict, decisions)) = policy.judge(&binned) {
+            if let Some((decision, decisions)) = policy.judge(&binned) {
                 if let Some(thread) = thread.as_deref_mut() {
                     record(thread, &decisions);
                 }
-                self.node.judge(&verdict);
+                self.node.judge(&decision);
             }
         }
     }

@@ -27,8 +27,8 @@ pub enum Kind {
     Object = 6,
     /// JSON text: run information (flag [`TEXT_RUN`]), a decision, a step, metadata, and others.
     Text = 7,
-    /// Retrospective decision about a window: window, probability (f64 bits), stratum; flag [`VERDICT_KEPT`].
-    Verdict = 8,
+    /// Retrospective decision about a window: window, probability (f64 bits), stratum; flag [`DECISION_KEPT`].
+    Retrospective = 8,
     /// A call signature, with its function and call flags: the index of its site in the thread's table, and the
     /// arguments. The thread's terminals are numbered in the order of these records.
     Signature = 9,
@@ -55,7 +55,7 @@ impl Kind {
             5 => Self::Module,
             6 => Self::Object,
             7 => Self::Text,
-            8 => Self::Verdict,
+            8 => Self::Retrospective,
             9 => Self::Signature,
             10 => Self::Place,
             11 => Self::Way,
@@ -106,7 +106,7 @@ pub const WINDOW_BUFFERED: u8 = 64;
 /// Window flag: the last word is the stratum of a divided group that it was drawn in.
 pub const WINDOW_STRATUM: u8 = 128;
 /// Decision flag: the window is kept.
-pub const VERDICT_KEPT: u8 = 1;
+pub const DECISION_KEPT: u8 = 1;
 /// Stratum of a retrospective decision that has none.
 pub const NO_STRATUM: u64 = u64::MAX;
 /// Gap flag: the moments are those of all gaps from that one on, which have none of their own.

@@ -42,8 +42,8 @@ impl Shared {
             // It begins at a multiple, but for rounding.
             self.ticks_at((elapsed.saturating_add(nanos / 2) / nanos + 1).saturating_mul(nanos))
         } else {
-            let patience = u64::from(steps.patience_s.max(1)) * 1_000_000_000;
-            self.ticks_at((elapsed / patience + 2).saturating_mul(patience))
+            let timeout = u64::from(steps.timeout_s.max(1)) * 1_000_000_000;
+            self.ticks_at((elapsed / timeout + 2).saturating_mul(timeout))
         };
     }
 

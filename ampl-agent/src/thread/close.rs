@@ -210,7 +210,7 @@ impl Thread {
         let mut keep = open.keep;
         if open.buffered || open.marked {
             let drawn = open.keep.kept;
-            open.verdicts.close(Undecided { window: open.window, last, whole, drawn });
+            open.decisions.close(Undecided { window: open.window, last, whole, drawn });
             // The decision is still open; the client prices what it would take.
             keep.kept = false;
         }

@@ -2,7 +2,7 @@
 
 use ampl_core::draw::Keep;
 use ampl_core::units::WindowId;
-use ampl_trace::record::{Kind, NO_STRATUM, VERDICT_KEPT};
+use ampl_trace::record::{DECISION_KEPT, Kind, NO_STRATUM};
 
 use super::Thread;
 use crate::stream::CallTimes;
@@ -39,13 +39,13 @@ impl Thread {
     /// Takes a decision; `more` are the words of its record behind the draw and its probability.
     fn decided(&mut self, window: WindowId, keep: Option<Keep>, more: &[u64]) {
         let shared = self.shared.clone();
-        let keep = shared.lock().verdicts.judge(window, keep);
+        let keep = shared.lock().decisions.judge(window, keep);
         if let Some(keep) = keep {
-            let flags = if keep.kept { VERDICT_KEPT } else { 0 };
+            let flags = if keep.kept { DECISION_KEPT } else { 0 };
             self.body.clear();
             self.body.extend([window.0, keep.probability.to_bits()]);
             self.body.extend(more);
-            self.stream.record(Kind::Verdict, flags, &self.body);
+            self.stream.record(Kind::Retrospective, flags, &self.body);
         }
     }
 
@@ -59,11 +59,11 @@ impl Thread {
             let oldest = self.stream.oldest_buffered().unwrap_or(self.window);
             if oldest < self.window {
                 shared.force(&mut open, oldest);
-                self.stream.resolve(|window| open.verdicts.of(window));
+                self.stream.resolve(|window| open.decisions.of(window));
             } else {
                 // The window alone is too large.
                 let decided = shared.force(&mut open, self.window);
-                stored = decided.or_else(|| open.verdicts.of(self.window)).unwrap_or(false);
+                stored = decided.or_else(|| open.decisions.of(self.window)).unwrap_or(false);
                 self.stream.decide_open(stored);
                 self.stores = stored;
                 self.note_plain();

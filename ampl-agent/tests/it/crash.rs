@@ -9,7 +9,7 @@ const LOOK: Look = Look { base: 0x40_0000, handles: (0x9800, 1), last_first: tru
 
 /// Checks the journal of `process` as of now: everything, but for the times of windows that are not wanted.
 fn check_dead(process: &Process, bytes: &[u8], calls: usize) {
-    let kept = |window: u64| Some(process.verdicts.get(&window).copied().unwrap_or(true));
+    let kept = |window: u64| Some(process.decisions.get(&window).copied().unwrap_or(true));
     check(bytes, &process.made[..calls], kept);
 }
 

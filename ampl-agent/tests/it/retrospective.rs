@@ -118,7 +118,7 @@ fn keep(kept: bool) -> Option<(Keep, u16)> {
 }
 
 #[test]
-fn what_a_verdict_keeps_is_there_whole_and_in_order() {
+fn what_a_decision_keeps_is_there_whole_and_in_order() {
     let job = job();
     let mut thread = gathering(&job);
     beforehand(&job, 1, 0.0);
@@ -330,7 +330,7 @@ fn every_thread_s_calls_of_a_window_share_its_fate() {
     job.shared.journal.mark_finalized();
     let Stored { timed: found, tags: sent, .. } = stored(&job);
     let count = |window| found.iter().filter(|&&(of, _)| of == window).count();
-    // 10 is passed over by the last verdict, and was not drawn. The other thread never came back to its
+    // 10 is passed over by the last decision, and was not drawn. The other thread never came back to its
     // buffer.
     assert_eq!(sent.len(), 12 * 500 + 9 * 500);
     assert_eq!((0..12).map(count).collect::<Vec<_>>(), [1000, 0, 0, 1000, 0, 0, 1000, 0, 0, 500, 0, 500]);

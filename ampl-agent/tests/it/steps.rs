@@ -100,7 +100,7 @@ fn windows_follow_an_announced_visit() {
     assert!((per_window - 1.0..=per_window + 2.0).contains(&named.rate), "{named:?}");
 
     let (call, visit) = (named.calls[3].0, visits + 20);
-    let marker = StepMarker { call, visit, window: WindowId(9), every: 2, patience_s: 10 };
+    let marker = StepMarker { call, visit, window: WindowId(9), every: 2, timeout_s: 10 };
     program.job.shared.announce_steps(marker);
     for _ in 0..60 {
         program.step(&STEP, STEP_NS);
@@ -128,7 +128,7 @@ fn a_rank_that_is_past_the_visit_has_the_numbers_of_the_others() {
         let mut program = Program::new(AUTO);
         let marker = |program: &Program| {
             let call = program.named().expect("named after 60 steps").calls[0].0;
-            StepMarker { call, visit: 70, window: WindowId(8), every: 3, patience_s: 10 }
+            StepMarker { call, visit: 70, window: WindowId(8), every: 3, timeout_s: 10 }
         };
         for step in 0..160 {
             program.step(&STEP, STEP_NS);
@@ -159,7 +159,7 @@ fn the_clock_ends_windows_again_where_steps_do_not_go_on() {
         let mut program = Program::new(AUTO);
         (0..60).for_each(|_| program.step(&STEP, STEP_NS));
         let call = program.named().expect("named after 1.8 s").calls[0].0;
-        let marker = StepMarker { call, visit: 100, window: WindowId(9), every: 1, patience_s: 3 };
+        let marker = StepMarker { call, visit: 100, window: WindowId(9), every: 1, timeout_s: 3 };
         program.job.shared.announce_steps(marker);
         (0..before).for_each(|_| program.step(&STEP, STEP_NS));
         // The loop is over, before the visit or behind it; something else goes on.
@@ -168,9 +168,9 @@ fn the_clock_ends_windows_again_where_steps_do_not_go_on() {
         program.step(&STEP, STEP_NS);
         let (windows, followed) = program.end();
         assert_eq!(followed.is_some(), before == 100);
-        // Multiples of the patience are the same on all ranks.
-        let patience = 3_000_000_000;
-        let again = (last / patience + 2) * patience;
+        // Multiples of the timeout are the same on all ranks.
+        let timeout = 3_000_000_000;
+        let again = (last / timeout + 2) * timeout;
         let (own, clock): (Vec<_>, Vec<_>) = windows.into_iter().partition(|of| of.1 < again);
         assert!(last - own.last().unwrap().1 < 10 * STEP_NS, "{own:?}");
         assert!(
@@ -281,7 +281,7 @@ proptest! {
         let mut program = Program::new(AUTO);
         (0..50).for_each(|_| program.step(&STEP, STEP_NS));
         let call = program.named().expect("named after 1.5 s").calls[1].0;
-        let marker = StepMarker { call, visit, window: WindowId(window), every, patience_s: 60 };
+        let marker = StepMarker { call, visit, window: WindowId(window), every, timeout_s: 60 };
         let mut begins = Vec::new();
         for step in 50..220u64 {
             if step == 50 + comes {

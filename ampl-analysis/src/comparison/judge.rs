@@ -1,7 +1,7 @@
 //! Rules applied to rows: what fails, what passes, and what cannot be told.
 
 use super::change::Method;
-use super::quantity::{Kind, Quantity};
+use super::quantity::{Kind, RunQuantity};
 use super::rank_test;
 use super::rows::Row;
 use super::rule::{Op, Rule};
@@ -167,7 +167,7 @@ fn needed(alpha: f64, tests: usize) -> usize {
 fn structure(own: &mut Judged, rows: &[Row]) {
     if own.rows.is_empty() {
         // A part that no run has calls nothing; of the run itself nothing is known.
-        if own.rule.scope.is_none() || matches!(own.rule.what, Quantity::Metric(_)) {
+        if own.rule.scope.is_none() || matches!(own.rule.what, RunQuantity::Metric(_)) {
             (own.verdict, own.reason) = (Verdict::Inconclusive, Some(Reason::NotMeasured));
         }
         return;

@@ -1,10 +1,10 @@
 //! The run that stands for its side.
 
-use super::{Key, Profile, Quantity, Scope};
+use super::{Key, Profile, RunQuantity, Scope};
 
 /// Number of the run of median length; of an even number the shorter of the two.
 pub fn median_run(profiles: &[Profile]) -> usize {
-    let elapsed = Key { scope: Scope::Run, what: Quantity::Elapsed };
+    let elapsed = Key { scope: Scope::Run, what: RunQuantity::Elapsed };
     let length = |at: &usize| profiles[*at].times.get(&elapsed).copied().unwrap_or(f64::MAX);
     let mut order: Vec<usize> = (0..profiles.len()).collect();
     order.sort_by(|a, b| length(a).total_cmp(&length(b)));
@@ -19,7 +19,7 @@ mod tests {
     fn the_run_of_median_length_stands_for_its_side() {
         let profile = |length: Option<f64>| {
             let mut profile = Profile::default();
-            let elapsed = Key { scope: Scope::Run, what: Quantity::Elapsed };
+            let elapsed = Key { scope: Scope::Run, what: RunQuantity::Elapsed };
             length.into_iter().for_each(|length| _ = profile.times.insert(elapsed.clone(), length));
             profile
         };

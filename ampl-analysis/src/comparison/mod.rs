@@ -33,7 +33,7 @@ pub use identity::{Identity, Mismatch, Side};
 pub use judge::{Judged, Powerless, Reason, Verdict};
 pub use median_run::median_run;
 pub use profile::{LeftOut, Profile};
-pub use quantity::{Key, Kind, Quantity, Scope, Unit};
+pub use quantity::{Key, Kind, RunQuantity, Scope, Unit};
 pub use rows::Row;
 pub use rule::{Rule, RuleError};
 pub use rule_file::{RuleFile, Settled};

@@ -13,7 +13,7 @@ use ampl_trace::record::GAP;
 
 use super::facts::{Facts, facts};
 use super::identity::Identity;
-use super::quantity::{Key, Quantity, Scope};
+use super::quantity::{Key, RunQuantity, Scope};
 use super::sequence::{depends_on_load, fingerprint};
 use crate::calls::{NOWHERE, Places};
 use crate::counted::is_only_counted;
@@ -99,7 +99,7 @@ impl Profile {
         (!own.is_empty()).then(|| (mean(|rank| rank.mpi), mean(|rank| rank.compute)))
     }
 
-    fn add(&mut self, scope: Scope, what: Quantity, number: u64) {
+    fn add(&mut self, scope: Scope, what: RunQuantity, number: u64) {
         let sum = self.counts.entry(Key { scope, what }).or_default();
         *sum = sum.saturating_add(number);
     }
@@ -112,10 +112,10 @@ impl Profile {
                 polls = polls.saturating_add(calls);
             } else if let Some(spec) = FUNCTIONS.get(usize::from(function)).filter(|_| calls > 0) {
                 all = all.saturating_add(calls);
-                self.add(Scope::Function(spec.name.to_owned()), Quantity::Calls, calls);
+                self.add(Scope::Function(spec.name.to_owned()), RunQuantity::Calls, calls);
             }
         }
-        self.add(Scope::Run, Quantity::Calls, all);
+        self.add(Scope::Run, RunQuantity::Calls, all);
         if polls > 0 {
             self.left_out.push(LeftOut::Polls(polls));
         }
@@ -156,16 +156,16 @@ impl Profile {
             let scopes = [Some(Scope::Run), Some(function), known.then_some(site)];
             for scope in scopes.into_iter().flatten() {
                 if counted && matches!(scope, Scope::Site { .. }) {
-                    self.add(scope.clone(), Quantity::Calls, calls);
+                    self.add(scope.clone(), RunQuantity::Calls, calls);
                 }
                 if counted && (sent > 0 || scope == Scope::Run) {
-                    self.add(scope.clone(), Quantity::BytesSent, sent);
+                    self.add(scope.clone(), RunQuantity::BytesSent, sent);
                 }
                 if counted && (received > 0 || scope == Scope::Run) {
-                    self.add(scope.clone(), Quantity::BytesReceived, received);
+                    self.add(scope.clone(), RunQuantity::BytesReceived, received);
                 }
                 if ns > 0 && scope != Scope::Run {
-                    let key = Key { scope, what: Quantity::MpiTime };
+                    let key = Key { scope, what: RunQuantity::MpiTime };
                     *self.times.entry(key).or_default() += ns as f64 / ranks;
                 }
             }
@@ -185,14 +185,14 @@ impl Profile {
         let messages = Messages::of(&trace.structure, &comms, trace.run.ranks);
         if messages.is_complete() {
             let total = messages.total();
-            self.add(Scope::Run, Quantity::Messages, total.messages);
+            self.add(Scope::Run, RunQuantity::Messages, total.messages);
             if messages.unsized_messages == 0 {
-                self.add(Scope::Run, Quantity::MessageBytes, total.bytes);
+                self.add(Scope::Run, RunQuantity::MessageBytes, total.bytes);
             }
-            self.add(Scope::Run, Quantity::Partners, messages.matrix().len() as u64);
+            self.add(Scope::Run, RunQuantity::Partners, messages.matrix().len() as u64);
         }
         if comms.is_complete() {
-            self.add(Scope::Run, Quantity::Communicators, comms.iter().count() as u64);
+            self.add(Scope::Run, RunQuantity::Communicators, comms.iter().count() as u64);
         }
         let mut symbols = Symbols::default();
         let found = timesteps(&trace.structure, &trace.totals, &mut |module, offset| {
@@ -200,7 +200,7 @@ impl Profile {
             offset.checked_sub(function.offset?)
         });
         if let Ok(of_loop) = found.outcome {
-            self.add(Scope::Run, Quantity::Steps, of_loop.steps);
+            self.add(Scope::Run, RunQuantity::Steps, of_loop.steps);
         }
         let (mut irregular, mut wildcards) = (0, false);
         for selected in trace.structure.select(|function| function != GAP) {
@@ -221,14 +221,14 @@ impl Profile {
 
     /// Times of the run, of its ranks and of configured metrics.
     fn time(&mut self, trace: &Trace) {
-        let mut put = |scope: Scope, what: Quantity, value: f64| {
+        let mut put = |scope: Scope, what: RunQuantity, value: f64| {
             if value.is_finite() {
                 self.times.insert(Key { scope, what }, value);
             }
         };
         let elapsed = trace.elapsed_ns();
         if elapsed > 0 {
-            put(Scope::Run, Quantity::Elapsed, elapsed as f64);
+            put(Scope::Run, RunQuantity::Elapsed, elapsed as f64);
         }
         let run = run_times(trace);
         if run.run_ns <= 0.0 || run.times.is_empty() {
@@ -238,10 +238,10 @@ impl Profile {
             self.left_out.push(LeftOut::Times(run.coverage.share));
         }
         if run.extent() == Extent::Little {
-            self.times.retain(|key, _| key.what == Quantity::Elapsed);
+            self.times.retain(|key, _| key.what == RunQuantity::Elapsed);
             return;
         }
-        let mut put = |scope: Scope, what: Quantity, value: f64| {
+        let mut put = |scope: Scope, what: RunQuantity, value: f64| {
             if value.is_finite() {
                 self.times.insert(Key { scope, what }, value);
             }
@@ -250,12 +250,15 @@ impl Profile {
             let weights: f64 = run.times.iter().map(|times| times.weight).sum();
             run.times.iter().map(|times| times.weight * of(times)).sum::<f64>() / weights
         };
-        put(Scope::Run, Quantity::MpiTime, mean(|times| times.mpi));
-        put(Scope::Run, Quantity::ComputeTime, mean(|times| times.compute));
+        put(Scope::Run, RunQuantity::MpiTime, mean(|times| times.mpi));
+        put(Scope::Run, RunQuantity::ComputeTime, mean(|times| times.compute));
         if let Some(shares) = Shares::of(&run.times) {
-            put(Scope::Run, Quantity::Parallel, shares.parallel);
-            put(Scope::Run, Quantity::Communication, shares.communication);
-            shares.load_balance.into_iter().for_each(|value| put(Scope::Run, Quantity::LoadBalance, value));
+            put(Scope::Run, RunQuantity::Parallel, shares.parallel);
+            put(Scope::Run, RunQuantity::Communication, shares.communication);
+            shares
+                .load_balance
+                .into_iter()
+                .for_each(|value| put(Scope::Run, RunQuantity::LoadBalance, value));
         }
         let times = run.times.iter();
         self.ranks = times
@@ -268,10 +271,10 @@ impl Profile {
     fn metrics(&mut self, trace: &Trace) {
         let ranks = trace.ranks.len().max(1) as f64;
         for (at, metric) in trace.run.metrics.iter().enumerate() {
-            let what = Quantity::by_name(&metric.name);
+            let what = RunQuantity::by_name(&metric.name);
             let is_own = BuiltIn::ALL.iter().any(|built_in| built_in.name() == metric.name);
             let scope = match metric.event.as_str() {
-                "*" if is_own || !matches!(what, Quantity::Metric(_)) => continue,
+                "*" if is_own || !matches!(what, RunQuantity::Metric(_)) => continue,
                 "*" => Scope::Run,
                 event if event.starts_with("MPI_") => match event.split_once('@') {
                     Some((function, place)) => Scope::Site { function: function.into(), place: place.into() },

@@ -41,7 +41,7 @@ impl Unit {
 
 /// A quantity of a run, or of a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Quantity {
+pub enum RunQuantity {
     /// Calls of MPI functions, without those whose number depends on load.
     Calls,
     /// Bytes that calls send.
@@ -76,7 +76,7 @@ pub enum Quantity {
     Metric(String),
 }
 
-impl Quantity {
+impl RunQuantity {
     /// The quantities with names of their own.
     pub const NAMED: [Self; 15] = [
         Self::Calls,
@@ -189,12 +189,12 @@ pub struct Key {
     /// The part.
     pub scope: Scope,
     /// The quantity.
-    pub what: Quantity,
+    pub what: RunQuantity,
 }
 
 impl Key {
     /// A quantity of the whole run.
-    pub fn run(what: Quantity) -> Self {
+    pub fn run(what: RunQuantity) -> Self {
         Self { scope: Scope::Run, what }
     }
 }

@@ -8,7 +8,7 @@ use super::align::moved;
 use super::change::{Method, Noise, Samples};
 use super::facts::FactKind;
 use super::profile::Profile;
-use super::quantity::{Key, Kind, Quantity, Scope, Unit};
+use super::quantity::{Key, Kind, RunQuantity, Scope, Unit};
 use super::spread::{Spread, scale};
 
 /// A quantity on both sides.
@@ -121,7 +121,7 @@ impl Values {
                 else {
                     continue;
                 };
-                for (what, value) in [(Quantity::MpiTime, mpi), (Quantity::ComputeTime, compute)] {
+                for (what, value) in [(RunQuantity::MpiTime, mpi), (RunQuantity::ComputeTime, compute)] {
                     times.entry(Key { scope: scope.clone(), what }).or_default().push(value);
                 }
             }
@@ -143,7 +143,7 @@ impl Values {
 
 /// True for a quantity that one side does not know.
 fn is_unknown(key: &Key, one: bool, other: bool) -> bool {
-    key.scope == Scope::Run && key.what != Quantity::Steps && !(one && other)
+    key.scope == Scope::Run && key.what != RunQuantity::Steps && !(one && other)
 }
 
 fn is_address(scope: &Scope) -> bool {
@@ -207,7 +207,7 @@ fn of_sequences(base: &[Profile], new: &[Profile]) -> Option<Row> {
     let varies = is_varied(&one);
     let new = middle(&other);
     Some(Row {
-        key: Key::run(Quantity::Sequence),
+        key: Key::run(RunQuantity::Sequence),
         base: Some(0.0),
         new,
         ranges: [range(&one), range(&other)],
@@ -267,7 +267,7 @@ fn apart(one: &[f64], other: &[f64]) -> bool {
 
 /// Most time by which ranks of a part compute longer, nanoseconds: others may wait as long in MPI for it.
 fn explained(rows: &[Row]) -> f64 {
-    let computes = rows.iter().filter(|row| row.key.what == Quantity::ComputeTime && row.significant);
+    let computes = rows.iter().filter(|row| row.key.what == RunQuantity::ComputeTime && row.significant);
     computes.filter_map(Row::difference).fold(0.0, f64::max)
 }
 
@@ -281,7 +281,7 @@ impl Row {
     fn weight(&self, explained: f64) -> f64 {
         let difference = self.difference().unwrap_or(0.0);
         match self.key.what {
-            Quantity::MpiTime if difference > 0.0 => (difference - explained).max(0.0),
+            RunQuantity::MpiTime if difference > 0.0 => (difference - explained).max(0.0),
             _ => difference.abs(),
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use ampl_core::config::nanoseconds;
 
-use super::quantity::{Key, Kind, Quantity, Scope, Unit};
+use super::quantity::{Key, Kind, RunQuantity, Scope, Unit};
 
 /// Comparison of a change with a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Rule {
     /// The rule as it was written.
     pub text: String,
     /// The quantity.
-    pub what: Quantity,
+    pub what: RunQuantity,
     /// Pattern of the parts of the run, with `*` for any letters; none for the usual ones.
     pub scope: Option<String>,
     /// Comparison.
@@ -91,7 +91,7 @@ impl Rule {
         if name.is_empty() {
             return Err(RuleError::NoQuantity);
         }
-        let what = Quantity::by_name(name);
+        let what = RunQuantity::by_name(name);
         if op == Op::Other && what.kind() == Kind::Time {
             return Err(RuleError::TimeDiffers);
         }
@@ -159,7 +159,7 @@ impl Rule {
 }
 
 /// The threshold that `text` states: in percent, as a fraction, or in the unit.
-fn threshold(text: &str, what: &Quantity) -> Result<Threshold, RuleError> {
+fn threshold(text: &str, what: &RunQuantity) -> Result<Threshold, RuleError> {
     let fault = || RuleError::NoValue(text.to_owned());
     let plain = text.strip_prefix('+').unwrap_or(text).trim();
     let finite = |value: f64| if value.is_finite() { Ok(value) } else { Err(fault()) };
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn rules_are_read() {
         let time = rule("mpi.time>5%");
-        assert_eq!((time.what.clone(), time.op, time.scope.clone()), (Quantity::MpiTime, Op::Above, None));
+        assert_eq!((time.what.clone(), time.op, time.scope.clone()), (RunQuantity::MpiTime, Op::Above, None));
         assert_eq!(time.threshold, Threshold::Relative(0.05));
         assert_eq!(rule("mpi.time > +5 %").threshold, rule("mpi.time>0.05").threshold);
         assert_eq!(rule("elapsed>2s").threshold, Threshold::Absolute(2e9));
@@ -292,10 +292,10 @@ mod tests {
 
     #[test]
     fn parts_of_a_run_are_asked_for_by_patterns() {
-        let function = |name: &str| Key { scope: Scope::Function(name.into()), what: Quantity::MpiTime };
+        let function = |name: &str| Key { scope: Scope::Function(name.into()), what: RunQuantity::MpiTime };
         let site = Scope::Site { function: "MPI_Send".into(), place: "a.c:5".into() };
-        let site = Key { scope: site, what: Quantity::MpiTime };
-        assert!(rule("mpi.time>5%").is_about(&Key::run(Quantity::MpiTime)));
+        let site = Key { scope: site, what: RunQuantity::MpiTime };
+        assert!(rule("mpi.time>5%").is_about(&Key::run(RunQuantity::MpiTime)));
         assert!(!rule("mpi.time>5%").is_about(&function("MPI_Send")));
         assert!(rule("mpi.time@MPI_Send>5%").is_about(&function("MPI_Send")));
         assert!(!rule("mpi.time@MPI_Send>5%").is_about(&site));
@@ -303,7 +303,7 @@ mod tests {
         assert!(rule("mpi.time@*>5%").is_about(&site) && rule("mpi.time@*c:5>5%").is_about(&site));
         assert!(!rule("mpi.time@M*x*5>5%").is_about(&site) && rule("mpi.time@M*d*5>5%").is_about(&site));
         assert!(!rule("calls@*>5%").is_about(&site));
-        let calls = Key { scope: Scope::Function("MPI_Send".into()), what: Quantity::Calls };
+        let calls = Key { scope: Scope::Function("MPI_Send".into()), what: RunQuantity::Calls };
         assert!(rule("calls!=0").is_about(&calls) && !rule("calls>0").is_about(&calls));
     }
 }

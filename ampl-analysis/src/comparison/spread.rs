@@ -130,29 +130,31 @@ pub fn scale(key: &Key) -> Scale {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::quantity::{Quantity, Scope};
+    use crate::comparison::quantity::{RunQuantity, Scope};
 
     #[test]
     fn what_is_learned_comes_back() {
         let run = |elapsed: f64, polls: u64| {
             let mut run = Profile::default();
-            run.times.insert(Key::run(Quantity::Elapsed), elapsed);
-            run.times.insert(Key::run(Quantity::LoadBalance), elapsed / 10.0);
+            run.times.insert(Key::run(RunQuantity::Elapsed), elapsed);
+            run.times.insert(Key::run(RunQuantity::LoadBalance), elapsed / 10.0);
             let site = Scope::Site { function: "MPI_Send".into(), place: "a \"b\".c:5".into() };
-            run.counts.insert(Key { scope: site, what: Quantity::Calls }, polls);
-            run.counts.insert(Key::run(Quantity::Calls), 7);
+            run.counts.insert(Key { scope: site, what: RunQuantity::Calls }, polls);
+            run.counts.insert(Key::run(RunQuantity::Calls), 7);
             run
         };
         let spread = Spread::learn(&[run(1.0, 3), run(2.0, 4), run(4.0, 3)]);
         let back = Spread::parse(&spread.to_toml()).unwrap();
         assert_eq!(back, spread);
-        let Noise::Learned { deviation, runs } = back.noise(&Key::run(Quantity::Elapsed)) else { panic!() };
+        let Noise::Learned { deviation, runs } = back.noise(&Key::run(RunQuantity::Elapsed)) else {
+            panic!()
+        };
         assert!((deviation - 2f64.ln()).abs() < 1e-12 && runs == 3);
-        assert_eq!(back.noise(&Key::run(Quantity::MpiTime)), Noise::Runs);
+        assert_eq!(back.noise(&Key::run(RunQuantity::MpiTime)), Noise::Runs);
         let site = Scope::Site { function: "MPI_Send".into(), place: "a \"b\".c:5".into() };
         assert!(
-            back.varies(&Key { scope: site, what: Quantity::Calls })
-                && !back.varies(&Key::run(Quantity::Calls))
+            back.varies(&Key { scope: site, what: RunQuantity::Calls })
+                && !back.varies(&Key::run(RunQuantity::Calls))
         );
         for text in
             ["[[quantity]]\nwhat = 3", "[[quantity]]\nwhat=\"a\"\nscope=\"run\"\nruns=3\ndeviation=nan"]

@@ -22,10 +22,10 @@ fn timed(random: &mut ChaCha8Rng, factor: f64) -> Profile {
         run.ranks.push(profile::RankTimes { rank: rank as u32, mpi: elapsed - compute, compute });
     }
     let mean = compute.iter().sum::<f64>() / 4.0;
-    run.times.insert(Key::run(Quantity::Elapsed), elapsed);
-    run.times.insert(Key::run(Quantity::ComputeTime), mean);
-    run.times.insert(Key::run(Quantity::MpiTime), elapsed - mean);
-    let barrier = Key { scope: Scope::Function("MPI_Barrier".into()), what: Quantity::MpiTime };
+    run.times.insert(Key::run(RunQuantity::Elapsed), elapsed);
+    run.times.insert(Key::run(RunQuantity::ComputeTime), mean);
+    run.times.insert(Key::run(RunQuantity::MpiTime), elapsed - mean);
+    let barrier = Key { scope: Scope::Function("MPI_Barrier".into()), what: RunQuantity::MpiTime };
     run.times.insert(barrier, elapsed - mean);
     run
 }
@@ -61,7 +61,7 @@ fn a_slower_stratum_is_named_first_with_its_change() {
         let base: Vec<Profile> = (0..5).map(|_| timed(&mut random, 1.0)).collect();
         let new: Vec<Profile> = (0..5).map(|_| timed(&mut random, 1.1)).collect();
         let found = compare(&base, &new, &options(&["compute.time@stratum:2-3>5%"])).unwrap();
-        let slow = Key { scope: Scope::Stratum("2-3".into()), what: Quantity::ComputeTime };
+        let slow = Key { scope: Scope::Stratum("2-3".into()), what: RunQuantity::ComputeTime };
         first += usize::from(found.rows[0].key == slow);
         let row = found.rows.iter().find(|row| row.key == slow).unwrap();
         let (low, high) = row.interval.unwrap();
@@ -91,7 +91,7 @@ fn a_part_of_a_stratum_that_slows_down_is_named() {
     new.iter_mut().for_each(|run| run.ranks[1].compute *= 1.1);
     let asked = options(&["compute.time@stratum:*>5%", "compute.time@stratum:0-1>8%"]);
     let found = compare(&base, &new, &asked).unwrap();
-    let slow = Key { scope: Scope::Stratum("1".into()), what: Quantity::ComputeTime };
+    let slow = Key { scope: Scope::Stratum("1".into()), what: RunQuantity::ComputeTime };
     assert_eq!((&found.rows[0].key, found.verdict), (&slow, Verdict::Fail));
     let answers: Vec<Verdict> = found.judged.iter().map(|judged| judged.verdict).collect();
     assert_eq!(answers, [Verdict::Fail, Verdict::Pass], "the set that a rule names changed by 5 %");
@@ -171,7 +171,7 @@ fn one_more_message_a_step_is_found_from_one_run_each() {
     assert!(found.left_out.iter().any(|left| matches!(left, LeftOut::Polls(600))), "{:?}", found.left_out);
     let found = compare(&[base], &[new], &asked).unwrap();
     assert_eq!(found.verdict, Verdict::Fail);
-    let row = |scope: Scope, what: Quantity| {
+    let row = |scope: Scope, what: RunQuantity| {
         let key = Key { scope, what };
         found.rows.iter().find(|row| row.key == key).unwrap_or_else(|| panic!("{key:?} in {:?}", found.rows))
     };
@@ -179,16 +179,17 @@ fn one_more_message_a_step_is_found_from_one_run_each() {
         let row = row(scope, what);
         (row.base.unwrap(), row.new.unwrap())
     };
-    assert_eq!(values(Scope::Run, Quantity::Messages), (200.0, 250.0));
-    assert_eq!(values(Scope::Run, Quantity::MessageBytes), (160_000.0, 162_000.0));
-    assert_eq!(values(Scope::Function("MPI_Send".into()), Quantity::Calls), (200.0, 250.0));
-    assert_eq!(values(Scope::Run, Quantity::Sequence), (0.0, 2.0));
-    assert_eq!(values(Scope::Run, Quantity::Partners), (4.0, 4.0));
+    assert_eq!(values(Scope::Run, RunQuantity::Messages), (200.0, 250.0));
+    assert_eq!(values(Scope::Run, RunQuantity::MessageBytes), (160_000.0, 162_000.0));
+    assert_eq!(values(Scope::Function("MPI_Send".into()), RunQuantity::Calls), (200.0, 250.0));
+    assert_eq!(values(Scope::Run, RunQuantity::Sequence), (0.0, 2.0));
+    assert_eq!(values(Scope::Run, RunQuantity::Partners), (4.0, 4.0));
     assert!(found.judged.iter().all(|judged| judged.verdict == Verdict::Fail));
     assert!(
-        row(Scope::Run, Quantity::Messages).significant && !row(Scope::Run, Quantity::Partners).significant
+        row(Scope::Run, RunQuantity::Messages).significant
+            && !row(Scope::Run, RunQuantity::Partners).significant
     );
-    assert!((row(Scope::Run, Quantity::Messages).change.unwrap() - 0.25).abs() < 1e-12);
+    assert!((row(Scope::Run, RunQuantity::Messages).change.unwrap() - 0.25).abs() < 1e-12);
 }
 
 #[test]
@@ -213,7 +214,7 @@ fn runs_of_other_jobs_are_not_compared_unless_allowed() {
 fn numbers_that_vary_between_equal_runs_are_no_failure() {
     let run = |calls: u64| {
         let mut run = Profile::of(&ring(5, 0, 0));
-        run.counts.insert(Key::run(Quantity::Calls), calls);
+        run.counts.insert(Key::run(RunQuantity::Calls), calls);
         run
     };
     let asked = options(&["calls@run!=0"]);

@@ -8,7 +8,7 @@ use ampl_trace::Trace;
 use ampl_trace::communicators::Communicators;
 
 use super::sites::{Sizes, sizes};
-use crate::comparison::{Key, Profile, Quantity, Scope};
+use crate::comparison::{Key, Profile, RunQuantity, Scope};
 use crate::messages::Messages;
 use crate::processors::Sharing;
 use crate::timesteps::timesteps;
@@ -55,7 +55,7 @@ impl Point {
         let profile = Profile::of(trace);
         let ranks = trace.run.ranks;
         let hosts: BTreeSet<&str> = trace.ranks.iter().map(|rank| rank.process.host.as_str()).collect();
-        let per_rank = |what: Quantity| {
+        let per_rank = |what: RunQuantity| {
             let value = profile.counts.get(&Key::run(what))?;
             Some(*value as f64 / f64::from(ranks.max(1)))
         };
@@ -67,15 +67,15 @@ impl Point {
         let steps = found.outcome.ok().map(|of_loop| of_loop.steps);
         let recorded = Recorded::of(trace, None);
         let not_recorded = recorded.gaps.iter().map(|gap| gap.calls).sum();
-        let compute = profile.times.get(&Key::run(Quantity::ComputeTime));
-        let bytes_per_rank = per_rank(Quantity::BytesSent).or_else(|| sent(trace));
+        let compute = profile.times.get(&Key::run(RunQuantity::ComputeTime));
+        let bytes_per_rank = per_rank(RunQuantity::BytesSent).or_else(|| sent(trace));
         Self {
             ranks,
             nodes: hosts.len() as u32,
             compute_ns: compute.map(|mean| mean * f64::from(ranks)),
             counters: counters(trace),
             bytes_per_rank,
-            messages_per_rank: per_rank(Quantity::Messages),
+            messages_per_rank: per_rank(RunQuantity::Messages),
             steps,
             sizes: if not_recorded == 0 { sizes(trace, steps) } else { Sizes::new() },
             not_recorded,
@@ -85,21 +85,21 @@ impl Point {
     }
 
     /// A time or efficiency of the run.
-    pub fn time(&self, what: Quantity) -> Option<f64> {
+    pub fn time(&self, what: RunQuantity) -> Option<f64> {
         self.profile.times.get(&Key::run(what)).copied()
     }
 
     /// Share of the ranks' time that is spent in MPI at each place.
     pub fn shares(&self) -> BTreeMap<&Scope, f64> {
-        let mpi = self.time(Quantity::MpiTime);
-        let Some(all) = mpi.zip(self.time(Quantity::ComputeTime)).map(|(mpi, compute)| mpi + compute) else {
+        let mpi = self.time(RunQuantity::MpiTime);
+        let Some(all) = mpi.zip(self.time(RunQuantity::ComputeTime)).map(|(mpi, compute)| mpi + compute)
+        else {
             return BTreeMap::new();
         };
-        let sites = self
-            .profile
-            .times
-            .iter()
-            .filter(|(key, _)| key.what == Quantity::MpiTime && matches!(key.scope, Scope::Site { .. }));
+        let sites =
+            self.profile.times.iter().filter(|(key, _)| {
+                key.what == RunQuantity::MpiTime && matches!(key.scope, Scope::Site { .. })
+            });
         sites.map(|(key, ns)| (&key.scope, ns / all)).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::point::Point;
 use super::{Mode, Scope};
-use crate::comparison::Quantity;
+use crate::comparison::RunQuantity;
 
 /// Value below which a factor has fallen.
 pub const BELOW: f64 = 0.8;
@@ -124,13 +124,13 @@ pub fn rows(points: &[Point], mode: Mode) -> Vec<Row> {
                 let (one, other) = (of(reference)?, of(point)?);
                 (other > 0.0).then(|| one / other)
             };
-            let parallel = point.time(Quantity::Parallel);
+            let parallel = point.time(RunQuantity::Parallel);
             let computation = against(&|point| point.compute_ns).map(|ratio| ratio * more);
             let factors = [
                 parallel.zip(computation).map(|(parallel, computation)| parallel * computation),
                 parallel,
-                point.time(Quantity::LoadBalance),
-                point.time(Quantity::Communication),
+                point.time(RunQuantity::LoadBalance),
+                point.time(RunQuantity::Communication),
                 computation,
                 against(&|point| point.counters.instructions).map(|ratio| ratio * more),
                 against(&ipc).map(|ratio| 1.0 / ratio),
@@ -139,8 +139,8 @@ pub fn rows(points: &[Point], mode: Mode) -> Vec<Row> {
             Row {
                 ranks: point.ranks,
                 nodes: point.nodes,
-                elapsed_ns: point.time(Quantity::Elapsed),
-                speedup: against(&|point| point.time(Quantity::Elapsed)),
+                elapsed_ns: point.time(RunQuantity::Elapsed),
+                speedup: against(&|point| point.time(RunQuantity::Elapsed)),
                 factors,
                 instructions: point.counters.instructions,
                 ipc: ipc(point),

@@ -3,7 +3,7 @@ use ampl_testkit::runs::{Caller, info, predefined, processes, structure, world};
 use ampl_trace::{RankTrace, Trace};
 
 use super::*;
-use crate::comparison::{Key, Profile, Quantity};
+use crate::comparison::{Key, Profile, RunQuantity};
 
 /// Five steps of a ring on `ranks` ranks, with a reduction; planted are an array of all ranks and a gathering.
 fn job(ranks: u32, planted: bool) -> Trace {
@@ -57,16 +57,16 @@ fn timed(ranks: u32, compute: f64, mpi: f64) -> Point {
     let mut profile = Profile::default();
     let site = Scope::Site { function: "MPI_Barrier".into(), place: "a.c:3".into() };
     for (what, value) in [
-        (Quantity::Elapsed, compute + mpi),
-        (Quantity::ComputeTime, compute),
-        (Quantity::MpiTime, mpi),
-        (Quantity::Parallel, compute / (compute + mpi)),
-        (Quantity::LoadBalance, 1.0),
-        (Quantity::Communication, compute / (compute + mpi)),
+        (RunQuantity::Elapsed, compute + mpi),
+        (RunQuantity::ComputeTime, compute),
+        (RunQuantity::MpiTime, mpi),
+        (RunQuantity::Parallel, compute / (compute + mpi)),
+        (RunQuantity::LoadBalance, 1.0),
+        (RunQuantity::Communication, compute / (compute + mpi)),
     ] {
         profile.times.insert(Key::run(what), value);
     }
-    profile.times.insert(Key { scope: site, what: Quantity::MpiTime }, mpi);
+    profile.times.insert(Key { scope: site, what: RunQuantity::MpiTime }, mpi);
     Point { profile, ranks, compute_ns: Some(compute * f64::from(ranks)), ..Point::default() }
 }
 

@@ -233,14 +233,16 @@ fn profiles(runs: &[PathBuf]) -> anyhow::Result<Vec<Profile>> {
 fn known_quantities<'a>(rules: &[Rule], runs: impl Iterator<Item = &'a Profile>) -> anyhow::Result<()> {
     let runs: Vec<&Profile> = runs.collect();
     let is_known = |rule: &Rule| {
-        let named = ampl_analysis::comparison::Quantity::NAMED.contains(&rule.what);
+        let named = ampl_analysis::comparison::RunQuantity::NAMED.contains(&rule.what);
         named || runs.iter().any(|run| run.times.keys().any(|key| key.what == rule.what))
     };
     match rules.iter().find(|rule| !is_known(rule)) {
         None => Ok(()),
         Some(rule) => {
-            let names: Vec<&str> =
-                ampl_analysis::comparison::Quantity::NAMED.iter().map(|quantity| quantity.name()).collect();
+            let names: Vec<&str> = ampl_analysis::comparison::RunQuantity::NAMED
+                .iter()
+                .map(|quantity| quantity.name())
+                .collect();
             let fix = format!("name one of {}, or a metric of the runs", names.join(", "));
             let what = format!("there is no quantity '{}'", rule.what.name());
             Err(Failure::message(USAGE, what, format!("rule '{}'", rule.text), fix))

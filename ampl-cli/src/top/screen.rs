@@ -20,7 +20,7 @@ use super::reading::{Reader, Reading};
 use crate::failure::{Failure, OTHER};
 
 /// Longest time until a key is followed.
-const PATIENCE: Duration = Duration::from_millis(100);
+const POLL_TIMEOUT: Duration = Duration::from_millis(100);
 /// Pauses between readings are at least so many times as long as a reading.
 const PAUSES: u32 = 9;
 
@@ -84,7 +84,7 @@ impl Screen<'_> {
         let _stop = stop;
         while !leave.load(Ordering::Relaxed) {
             self.draw(terminal)?;
-            let leaves = event::poll(PATIENCE)? && self.leaves(&event::read()?);
+            let leaves = event::poll(POLL_TIMEOUT)? && self.leaves(&event::read()?);
             if leaves {
                 break;
             }

@@ -1,7 +1,7 @@
 //! Cost of a whole update under the default selection, with retrospective decisions: microseconds by the number of
 //! ranks and groups, and bytes of what goes down the tree.
 //!
-//! Per window of the interval the census comes in, then the ranks by bin, and the verdict goes out, encoded; once per
+//! Per window of the interval the census comes in, then the ranks by bin, and the decision goes out, encoded; once per
 //! interval so do the directive and the reference by which ranks are to bin themselves. What ranks do for that, binning
 //! themselves, is not in it.
 
@@ -21,7 +21,7 @@ const GROUPS: [u32; 4] = [1, 2, 8, 64];
 pub fn measure() {
     println!(
         "\n{:<10} {:>9} {:>7} {:>20}   {:>9}   {:>9} {:>8}   {:>8}",
-        "whole", "ranks", "groups", "update of 4 windows,", "dearest", "directive", "verdict", "ranks"
+        "whole", "ranks", "groups", "update of 4 windows,", "dearest", "directive", "decision", "ranks"
     );
     println!("{:<28} {:>20}   {:>9}   {:>18}   {:>8}", "", "us, min  median", "window", "bytes", "kept");
     GROUPS.into_iter().for_each(of_groups);
@@ -30,18 +30,18 @@ pub fn measure() {
 fn of_groups(groups: u32) {
     let (mut sizes, mut costs) = (Vec::new(), Vec::new());
     for ranks in RANKS {
-        let Row { update, window, directive, verdict, kept } = Job::new(ranks, groups).run();
+        let Row { update, window, directive, decision, kept } = Job::new(ranks, groups).run();
         println!(
-            "{:<10} {ranks:>9} {groups:>7} {:>10.2} {:>9.2}   {:>9.2}   {directive:>9} {verdict:>8}   {kept:>8.0}",
+            "{:<10} {ranks:>9} {groups:>7} {:>10.2} {:>9.2}   {:>9.2}   {directive:>9} {decision:>8}   {kept:>8.0}",
             "",
             update.0 / 1e3,
             update.1 / 1e3,
             window / 1e3,
         );
         assert!(groups > 1 || update.0 <= 200_000.0, "{ranks} ranks: an update takes {} ns", update.0);
-        assert!(directive.max(verdict) <= 4096, "{ranks} ranks: {directive} and {verdict} bytes");
+        assert!(directive.max(decision) <= 4096, "{ranks} ranks: {directive} and {decision} bytes");
         assert!(kept >= 2.0 && kept < f64::from(ranks), "{ranks} ranks: {kept} are kept");
-        sizes.push((directive, verdict));
+        sizes.push((directive, decision));
         costs.push(update.0);
     }
     let (least, most) = costs.iter().fold((f64::INFINITY, 0.0), |(a, b), &cost| (cost.min(a), cost.max(b)));
@@ -55,7 +55,7 @@ struct Row {
     window: f64,
     /// Bytes.
     directive: usize,
-    verdict: usize,
+    decision: usize,
     /// Ranks of a window, mean.
     kept: f64,
 }
@@ -135,7 +135,7 @@ impl Job {
         let mut references: Vec<Reference> = Vec::new();
         let mut updates = Vec::new();
         let mut least = vec![f64::INFINITY; WINDOWS as usize];
-        let (mut directive, mut verdict) = (0, 0);
+        let (mut directive, mut decision) = (0, 0);
         let (mut kept, mut judged) = (0, 0u64);
         let mut bytes = Vec::new();
         for update in 0..UPDATES {
@@ -170,8 +170,8 @@ impl Job {
                     said = policy.judge(&binned);
                     if let Some((said, _)) = &said {
                         bytes.clear();
-                        DownMessage::Verdict(said.clone()).encode(&self.shape, &mut bytes);
-                        verdict = verdict.max(bytes.len());
+                        DownMessage::Retrospective(said.clone()).encode(&self.shape, &mut bytes);
+                        decision = decision.max(bytes.len());
                     }
                 });
                 let (_, decisions) = said.expect("every rank has been told how to bin itself");
@@ -184,6 +184,6 @@ impl Job {
             updates.push(all);
         }
         let window = least.into_iter().fold(0.0, f64::max);
-        Row { update: Cost::of(updates), window, directive, verdict, kept: kept as f64 / judged as f64 }
+        Row { update: Cost::of(updates), window, directive, decision, kept: kept as f64 / judged as f64 }
     }
 }

@@ -19,13 +19,13 @@ const TIMES: usize = 50;
 
 /// Prints them; at most 200 us each, however many ranks there are.
 pub fn measure() {
-    println!("\n{:<10} {:>9} {:>17}   dearest", "verdict", "ranks", "us, min  median");
+    println!("\n{:<10} {:>9} {:>17}   dearest", "decision", "ranks", "us, min  median");
     for ranks in RANKS {
         let costs = Kind::ALL.map(|kind| (cost(kind, ranks), kind));
         let dearest = costs.iter().max_by(|a, b| a.0.0.total_cmp(&b.0.0)).expect("there are populations");
         let (Cost(least, median), kind) = dearest;
         println!("{:<10} {ranks:>9} {:>8.2} {:>8.2}   {}", "", least / 1e3, median / 1e3, kind.name());
-        assert!(*least <= 200_000.0, "{ranks} ranks: a verdict takes {least} ns");
+        assert!(*least <= 200_000.0, "{ranks} ranks: a decision takes {least} ns");
     }
 }
 

@@ -49,7 +49,7 @@ fn line(ranks: u32, cell: &Cell) -> String {
     let by_coverage = |a: &&(_, Sums), b: &&(_, Sums)| a.1.coverage().total_cmp(&b.1.coverage());
     let (kind, worst) = cell.populations.iter().min_by(by_coverage).expect("there are populations");
     let nominal = cell.level.confidence;
-    let verdict = match cell.method.aims(ranks) {
+    let decision = match cell.method.aims(ranks) {
         None => "control".to_owned(),
         Some((below, worst_below, most)) => {
             let aims = [
@@ -62,7 +62,7 @@ fn line(ranks: u32, cell: &Cell) -> String {
         }
     };
     format!(
-        "{:<6} {:<14} {coverage:>8.3} {:>7.3} {:<16} {gm:>6.2} {intervals:>9.3}   {verdict}",
+        "{:<6} {:<14} {coverage:>8.3} {:>7.3} {:<16} {gm:>6.2} {intervals:>9.3}   {decision}",
         name(cell.level),
         cell.method.name(),
         worst.coverage(),

@@ -14,7 +14,9 @@ mod stratification;
 mod stratum;
 
 use ampl_core::config::Mechanism;
-use ampl_core::message::{CensusWindow, Decision, Directive, Reference, Shape, StratumDirective, Verdict};
+use ampl_core::message::{
+    CensusWindow, Decision, Directive, Reference, RetrospectiveDecision, Shape, StratumDirective,
+};
 use ampl_core::plan::Plan;
 use ampl_core::units::WindowId;
 
@@ -136,8 +138,8 @@ impl Policy {
     /// there is none, the directive in force holds: for ranges of windows, for windows that are no longer remembered,
     /// and for groups about which nothing was known.
     ///
-    /// The verdict covers the ranks that are in the bins. It is the root's: no ranks come before.
-    pub fn judge(&mut self, binned: &CensusWindow) -> Option<(Verdict, Vec<Decision>)> {
+    /// The decision covers the ranks that are in the bins. It is the root's: no ranks come before.
+    pub fn judge(&mut self, binned: &CensusWindow) -> Option<(RetrospectiveDecision, Vec<Decision>)> {
         self.retrospective.as_mut()?.judge(binned)
     }
 

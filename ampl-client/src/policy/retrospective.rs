@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use ampl_core::config::{Mechanism, Quantity};
 use ampl_core::message::{
-    Cell, CensusWindow, Decision, GroupReference, GroupVerdict, Reference, RetrospectiveShape,
-    StratumVerdict, Verdict,
+    Cell, CensusWindow, Decision, GroupDecision, GroupReference, Reference, RetrospectiveDecision,
+    RetrospectiveShape, StratumDecision,
 };
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
@@ -197,7 +197,7 @@ impl Retrospective {
 
     /// Retrospective decision about the window that `binned` has the bins of; `None` for a range of windows, or where
     /// nothing can be decided.
-    pub fn judge(&mut self, binned: &CensusWindow) -> Option<(Verdict, Vec<Decision>)> {
+    pub fn judge(&mut self, binned: &CensusWindow) -> Option<(RetrospectiveDecision, Vec<Decision>)> {
         let window = binned.first_window;
         let covers = |(reference, _): &&(Reference, u64)| {
             reference.first_window <= window && window <= reference.last_window
@@ -255,13 +255,13 @@ impl Retrospective {
                 ..decision
             }));
         }
-        let verdict = Verdict {
+        let decision = RetrospectiveDecision {
             window,
             policy: number(window),
             seed: self.seed,
-            groups: judged.iter().map(|judged| judged.as_ref().map(WindowDecision::verdict)).collect(),
+            groups: judged.iter().map(|judged| judged.as_ref().map(WindowDecision::decision)).collect(),
         };
-        Some((verdict, decisions))
+        Some((decision, decisions))
     }
 }
 
@@ -362,7 +362,7 @@ impl Group {
         WindowDecision { strata, any, missing }
     }
 
-    /// Decisions of a verdict, without the fields that they have in common.
+    /// Rows of a window's decision, without the fields that they have in common.
     fn decisions(&self, judged: &WindowDecision, known: &KnownGroup) -> Vec<Decision> {
         let strata = &judged.strata;
         let guide = self.guides.get(strata.guide).filter(|_| judged.any);
@@ -395,7 +395,7 @@ impl Group {
         let full = strata.full.saturating_add(known.pinned);
         let mut rows = Vec::with_capacity(1 + strata.parts.len());
         if full > 0 || judged.missing > 0 || strata.parts.is_empty() {
-            // Ranks that were not counted are in none of the others; the verdict does not cover them.
+            // Ranks that were not counted are in none of the others; the decision does not cover them.
             rows.push(Decision { reported: full, ..row(0, full + judged.missing, full, None) });
         }
         let parts = strata.parts.iter().enumerate();
@@ -415,13 +415,13 @@ struct WindowDecision {
 }
 
 impl WindowDecision {
-    fn verdict(&self) -> GroupVerdict {
-        let stratum = |part: &ampl_core::stats::strata::Part| StratumVerdict {
+    fn decision(&self) -> GroupDecision {
+        let stratum = |part: &ampl_core::stats::strata::Part| StratumDecision {
             ranks: part.ranks as u32,
             size: part.size as u32,
             before: 0,
         };
-        GroupVerdict {
+        GroupDecision {
             cuts: self.strata.cuts.clone(),
             strata: self.strata.parts.iter().map(stratum).collect(),
         }

@@ -36,7 +36,7 @@ const REACH: u64 = 63;
 const RANKS: usize = 8;
 
 /// Most windows from one check to the next.
-const PATIENCE: u64 = 64;
+const LONGEST_INTERVAL: u64 = 64;
 
 /// Windows before an interval's end in which a check may begin; its result is sent at the end.
 const AHEAD: u64 = 16;
@@ -71,7 +71,7 @@ pub(super) struct Stratification {
     /// Windows since the last check began.
     since: u64,
     /// Windows from that check to the next.
-    patience: u64,
+    check_interval: u64,
     look: Option<Look>,
     /// Divisions sent so far.
     told: u32,
@@ -121,7 +121,7 @@ impl Stratification {
             seen: Seen::new(),
             few: false,
             since: 0,
-            patience: 0,
+            check_interval: 0,
             look: None,
             told: 0,
             next_id: 1,
@@ -260,7 +260,7 @@ impl Stratification {
 
     fn begin(&mut self, work: &mut Work) -> Option<Look> {
         let useless = self.few && matches!(self.wish.rule, Rule::Pays(_));
-        let early = self.seen.len() < WINDOWS.0 || self.since < self.patience;
+        let early = self.seen.len() < WINDOWS.0 || self.since < self.check_interval;
         if self.pending.is_some() || useless || early {
             return None;
         }
@@ -268,14 +268,14 @@ impl Stratification {
         let units = self.seen.len() * ranks.len() * (8 + 4 * self.wish.aims.len());
         _ = work.take(units as u64);
         self.since = 0;
-        self.patience = (2 * self.patience).clamp(WINDOWS.0 as u64, PATIENCE);
+        self.check_interval = (2 * self.check_interval).clamp(WINDOWS.0 as u64, LONGEST_INTERVAL);
         Some(Look::begin(&self.wish, &self.seen, ranks, current))
     }
 
     /// Ends a check; strata that it has found are sent in the directive for interval `next`.
     fn follow(&mut self, look: Look, next: u64) {
         let Some(proposal) = look.found() else { return };
-        self.patience = WINDOWS.0 as u64;
+        self.check_interval = WINDOWS.0 as u64;
         let first = next.saturating_mul(self.windows_per_update);
         if look.found_on.first().is_some_and(|&oldest| oldest.saturating_add(AGE) >= first) {
             self.adopt(proposal, &look.ranks, &look.found_on, next);

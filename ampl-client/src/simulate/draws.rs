@@ -28,7 +28,7 @@ pub(super) struct GroupDraws {
     certain: u64,
     /// Per guide: Σ n and Σ y of those.
     guides: Vec<[f64; 2]>,
-    /// The others: those drawn beforehand, then those of every stratum of a verdict, or of the group.
+    /// The others: those drawn beforehand, then those of every stratum of a decision, or of the group.
     lots: Vec<Lot>,
 }
 
@@ -113,7 +113,7 @@ impl Draws {
     }
 
     /// Adds a rank that keeps the window as `keep` says, having observed `seen` of every guide; `stratum` is that
-    /// of a verdict, or of its group.
+    /// of a decision, or of its group.
     pub(super) fn add<'a>(
         &mut self,
         job: &Job,

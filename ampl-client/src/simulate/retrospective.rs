@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ampl_core::draw::{Keep, kept_after};
 use ampl_core::message::{
-    CellKey, CensusWindow, Decision, GroupVerdict, MOST_STRATA, Partial, Reference, Verdict,
+    CellKey, CensusWindow, Decision, GroupDecision, MOST_STRATA, Partial, Reference, RetrospectiveDecision,
 };
 use ampl_core::stats::bins::{Point, bin};
 use ampl_core::units::{Rank, WindowId};
@@ -32,10 +32,10 @@ pub(super) struct RetrospectivePass {
     judgement: Option<Judgement>,
 }
 
-/// A verdict, and the place of every rank under it.
+/// A decision, and the place of every rank under it.
 #[derive(Clone, Debug)]
 struct Judgement {
-    verdict: Verdict,
+    decision: RetrospectiveDecision,
     /// Per piece of the job: every rank's bin, and ranks of every stratum in the pieces before.
     pieces: Vec<(Vec<u8>, Vec<[u64; MOST_STRATA]>)>,
 }
@@ -91,15 +91,15 @@ impl RetrospectivePass {
             binned.reported += piece.reported;
             binned.partial.merge(&piece.partial);
         }
-        let Some((verdict, decisions)) = policy.judge(&binned) else {
+        let Some((decision, decisions)) = policy.judge(&binned) else {
             self.judgement = None;
             return Vec::new();
         };
-        let mut before = vec![[0; MOST_STRATA]; verdict.groups.len()];
+        let mut before = vec![[0; MOST_STRATA]; decision.groups.len()];
         let pieces = pieces.into_iter().map(|piece| {
             let so_far = before.clone();
             for ((counts, group), histogram) in
-                before.iter_mut().zip(&verdict.groups).zip(&piece.partial.binned)
+                before.iter_mut().zip(&decision.groups).zip(&piece.partial.binned)
             {
                 let Some(group) = group else { continue };
                 for occupied in histogram.occupied() {
@@ -111,12 +111,12 @@ impl RetrospectivePass {
             (piece.bins, so_far)
         });
         let pieces = pieces.collect();
-        self.judgement = Some(Judgement { verdict, pieces });
+        self.judgement = Some(Judgement { decision, pieces });
         decisions
     }
 
-    /// Calls `each` for those of a piece's `ranks` that keep the window, with their stratum if a verdict gives one;
-    /// `beforehand` draws the ranks that no verdict covers.
+    /// Calls `each` for those of a piece's `ranks` that keep the window, with their stratum if a decision gives one;
+    /// `beforehand` draws the ranks that no decision covers.
     pub fn kept(
         &self,
         job: &Job,
@@ -127,19 +127,19 @@ impl RetrospectivePass {
         let places = places(job);
         let mechanism = job.plan.config.sampling.update_mechanism;
         let judgement = self.judgement.as_ref();
-        let verdict = judgement.map(|judgement| &judgement.verdict);
+        let decision = judgement.map(|judgement| &judgement.decision);
         let piece = judgement.map(|judgement| &judgement.pieces[(ranks.start / CHUNK) as usize]);
         let mut next = piece.map_or_else(Vec::new, |(_, before)| before.clone());
-        let strata = verdict.map_or_else(Vec::new, |verdict| strata(job, verdict));
+        let strata = decision.map_or_else(Vec::new, |decision| strata(job, decision));
         for rank in ranks.clone() {
             let cell = usize::from(job.cells[rank as usize]);
             let at = piece.map_or(NOWHERE, |(bins, _)| bins[(rank - ranks.start) as usize]);
-            let of_group = verdict.zip(places[cell]).filter(|_| at != NOWHERE);
-            let of_group =
-                of_group.and_then(|(verdict, place)| Some((verdict, place, verdict.groups[place].as_ref()?)));
+            let of_group = decision.zip(places[cell]).filter(|_| at != NOWHERE);
+            let of_group = of_group
+                .and_then(|(decision, place)| Some((decision, place, decision.groups[place].as_ref()?)));
             let (keep, stratum) = match of_group {
                 None => (beforehand(Rank(rank)), None),
-                Some((verdict, place, group)) => match strata[place][usize::from(at)] {
+                Some((decision, place, group)) => match strata[place][usize::from(at)] {
                     None => (Keep::ALWAYS, None),
                     Some(stratum) => {
                         let index = usize::from(stratum);
@@ -147,7 +147,7 @@ impl RetrospectivePass {
                         next[place][index] += 1;
                         let of_plan = job.shape.cells[cell].group;
                         let named = (index, group.strata[index]);
-                        (kept_after(mechanism, Rank(rank), of_plan, named, before, verdict), Some(index))
+                        (kept_after(mechanism, Rank(rank), of_plan, named, before, decision), Some(index))
                     }
                 },
             };
@@ -160,8 +160,8 @@ impl RetrospectivePass {
     /// Sets in `draws` how many ranks the drawn ones of a stratum stand for.
     pub fn tell(&self, job: &Job, draws: &mut Draws) {
         let groups = job.shape.retrospective.iter().flat_map(|retrospective| &retrospective.groups);
-        let verdicts = self.judgement.iter().flat_map(|judgement| &judgement.verdict.groups);
-        for (&index, group) in groups.zip(verdicts) {
+        let decisions = self.judgement.iter().flat_map(|judgement| &judgement.decision.groups);
+        for (&index, group) in groups.zip(decisions) {
             let strata = group.iter().flat_map(|group| group.strata.iter().enumerate());
             for (stratum, of) in strata.filter(|(_, of)| of.size < of.ranks) {
                 draws.sums[usize::from(index)].stratum(stratum, u64::from(of.ranks));
@@ -181,12 +181,12 @@ fn places(job: &Job) -> Vec<Option<usize>> {
     job.shape.cells.iter().map(place).collect()
 }
 
-/// Per group of the verdict, the stratum of every bin.
-fn strata(job: &Job, verdict: &Verdict) -> Vec<Vec<Option<u8>>> {
+/// Per group of the decision, the stratum of every bin.
+fn strata(job: &Job, decision: &RetrospectiveDecision) -> Vec<Vec<Option<u8>>> {
     let bins = job.shape.retrospective.as_ref().map_or(0, |retrospective| usize::from(retrospective.bins));
-    let of_group = |group: &Option<GroupVerdict>| {
+    let of_group = |group: &Option<GroupDecision>| {
         let Some(group) = group else { return Vec::new() };
         (0..bins).map(|bin| group.stratum(bin).map(|index| index as u8)).collect()
     };
-    verdict.groups.iter().map(of_group).collect()
+    decision.groups.iter().map(of_group).collect()
 }

@@ -9,7 +9,7 @@
 //! # Stragglers
 //! A node passes a window on once, when every contributor (its own rank and each child's subtree) has
 //! reported it or has finished; what is added up then is frozen. A contributor that stays behind by
-//! more than patience, in windows and in time, is waited for no longer: the window goes up with as many
+//! more than a limit, in windows and in time, is waited for no longer: the window goes up with as many
 //! rank-windows as `reported` says, flagged `late`, and what it brings afterwards is dropped and counted.
 //! As soon as it brings a window that is still open it is waited for again. A rank that has finished
 //! is not late, only missing: `reported` is smaller than the population then, and no number that rests on

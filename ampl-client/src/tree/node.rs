@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use ampl_core::message::{
-    CensusWindow, Directive, DownMessage, MetricSummary, OwnSteps, Reference, Shape, StepMarker, Summary,
-    UpMessage, Verdict,
+    CensusWindow, Directive, DownMessage, MetricSummary, OwnSteps, Reference, RetrospectiveDecision, Shape,
+    StepMarker, Summary, UpMessage,
 };
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
@@ -137,7 +137,7 @@ impl Node {
         let levels = self.topology.height(root) as usize;
         // A window may take two polls per level, and what others bring must have room until the last is there.
         let room = ring::capacity(shape, sources.len()).min(ring::capacity_binned(retrospective, &sources));
-        // Its sums go up, a reference comes down, its bins go up, the verdict comes down. In low trees some to spare.
+        // Its sums go up, a reference comes down, its bins go up, the decision comes down. In low trees some to spare.
         let looks = (4 * levels).max(8);
         let remembered = waiting(shape, retrospective, &sources) / looks;
         Some((room / (2 * levels + 1)).min(remembered).max(1))
@@ -327,10 +327,10 @@ impl Node {
         }
     }
 
-    /// At the root: hands the client's verdict on a window to the tree.
-    pub fn judge(&mut self, verdict: &Verdict) {
+    /// At the root: hands the client's decision on a window to the tree.
+    pub fn judge(&mut self, decision: &RetrospectiveDecision) {
         if let Some((_, retrospective)) = &mut self.binned {
-            retrospective.judge(verdict);
+            retrospective.judge(decision);
         }
     }
 
@@ -409,7 +409,7 @@ impl Node {
         match DownMessage::decode(bytes)? {
             DownMessage::Directive(directive) => self.direct(directive),
             DownMessage::Reference(reference) => self.refer(reference),
-            DownMessage::Verdict(verdict) => self.judge(&verdict),
+            DownMessage::Retrospective(decision) => self.judge(&decision),
             DownMessage::Steps(marker) => self.announce(marker),
             DownMessage::Done => self.done = true,
         }
@@ -417,7 +417,7 @@ impl Node {
     }
 
     /// The next message for a child, if there is one: the newest directive that it has not got, every
-    /// reference and verdict, and at the end that the job is done.
+    /// reference and decision, and at the end that the job is done.
     pub fn next_down(&mut self, child: Rank) -> Option<&[u8]> {
         let done = self.is_done();
         let number = self.children.iter().position(|known| known.rank == child)?;

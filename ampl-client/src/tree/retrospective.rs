@@ -1,7 +1,7 @@
 //! A node's part in retrospective decisions.
 //!
 //! Its rank's windows wait for a reference to be binned by, then go up in the retrospective pass. The counts of every
-//! contributor are remembered for a while. When the verdict comes down, they give the places of a stratum that each of
+//! contributor are remembered for a while. When the decision comes down, they give the places of a stratum that each of
 //! them has, so that every rank finds its own without a list being sent.
 
 use std::collections::VecDeque;
@@ -10,14 +10,15 @@ use std::sync::Arc;
 use ampl_core::config::Mechanism;
 use ampl_core::draw::{Keep, kept_after};
 use ampl_core::message::{
-    CensusWindow, DownMessage, MOST_STRATA, Partial, Reference, RetrospectiveShape, Shape, Summary, Verdict,
+    CensusWindow, DownMessage, MOST_STRATA, Partial, Reference, RetrospectiveDecision, RetrospectiveShape,
+    Shape, Summary,
 };
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 
 use super::window_reduction::ReductionObserver;
 
-/// Most windows that wait for a reference, counts of windows that wait for a verdict, and messages for a child. A rank
+/// Most windows that wait for a reference, counts of windows that wait for a decision, and messages for a child. A rank
 /// keeps no more windows undecided than fit in its buffer anyway.
 const WAITING: usize = 64;
 
@@ -189,18 +190,19 @@ impl RetrospectivePass {
         let queue = &mut self.down[child];
         queue.push_back(message);
         if queue.len() > self.waiting {
-            // A lost verdict costs a window; without a reference windows would wait for ever.
-            let verdict = queue.iter().position(|waiting| matches!(**waiting, DownMessage::Verdict(_)));
-            queue.remove(verdict.unwrap_or(0));
+            // A lost decision costs a window; without a reference windows would wait for ever.
+            let decision =
+                queue.iter().position(|waiting| matches!(**waiting, DownMessage::Retrospective(_)));
+            queue.remove(decision.unwrap_or(0));
         }
     }
 
-    /// Takes a verdict: this rank's part of it, and the children's.
-    pub fn judge(&mut self, verdict: &Verdict) {
-        if self.judged.back().is_some_and(|newest| newest.window >= verdict.window) {
+    /// Takes a decision: this rank's part of it, and the children's.
+    pub fn judge(&mut self, decision: &RetrospectiveDecision) {
+        if self.judged.back().is_some_and(|newest| newest.window >= decision.window) {
             return;
         }
-        let counts = pop(&mut self.counts, |&(window, _)| window, verdict.window);
+        let counts = pop(&mut self.counts, |&(window, _)| window, decision.window);
         let counts = counts.map(|(_, counts)| counts).unwrap_or_default();
         let mut parts = counts.chunk_by(|one, other| one.contributor == other.contributor).peekable();
         let mut next = |contributor: usize| {
@@ -210,31 +212,31 @@ impl RetrospectivePass {
         // Ranks of every stratum among those of the contributors before.
         let mut before = std::mem::take(&mut self.before);
         before.clear();
-        before.resize(verdict.groups.len(), [0; MOST_STRATA]);
+        before.resize(decision.groups.len(), [0; MOST_STRATA]);
         let own = next(0);
-        let keep = self.own(verdict, own);
-        pass(verdict, own, &mut before);
+        let keep = self.own(decision, own);
+        pass(decision, own, &mut before);
         for child in 0..self.down.len() {
             let counts = next(child + 1);
-            self.tell(child, Arc::new(DownMessage::Verdict(part(verdict, counts, &before))));
-            pass(verdict, counts, &mut before);
+            self.tell(child, Arc::new(DownMessage::Retrospective(part(decision, counts, &before))));
+            pass(decision, counts, &mut before);
         }
         self.before = before;
-        self.judged.push_back(WindowDecision { window: verdict.window, keep });
+        self.judged.push_back(WindowDecision { window: decision.window, keep });
         if self.judged.len() > self.waiting {
             self.judged.pop_front();
         }
     }
 
-    /// Draw of this rank by the verdict; it comes before all others of its subtree, and `counts` are its own.
-    fn own(&mut self, verdict: &Verdict, counts: &[Count]) -> Option<(Keep, u16)> {
-        let (_, bin) = pop(&mut self.bins, |&(window, _)| window, verdict.window)?;
+    /// Draw of this rank by the decision; it comes before all others of its subtree, and `counts` are its own.
+    fn own(&mut self, decision: &RetrospectiveDecision, counts: &[Count]) -> Option<(Keep, u16)> {
+        let (_, bin) = pop(&mut self.bins, |&(window, _)| window, decision.window)?;
         let (place, group) = self.group?;
-        let found = verdict.groups.get(place)?.as_ref().filter(|_| !counts.is_empty())?;
+        let found = decision.groups.get(place)?.as_ref().filter(|_| !counts.is_empty())?;
         let Some(index) = found.stratum(bin) else { return Some((Keep::ALWAYS, 0)) };
         let stratum = found.strata[index];
         let at = u64::from(stratum.before);
-        let keep = kept_after(self.mechanism, self.rank, group, (index, stratum), at, verdict);
+        let keep = kept_after(self.mechanism, self.rank, group, (index, stratum), at, decision);
         Some((keep, index as u16 + 1))
     }
 
@@ -279,10 +281,14 @@ pub(super) fn waiting(shape: &Shape, retrospective: &RetrospectiveShape, contrib
     (MEMORY / window).clamp(LEAST, WAITING)
 }
 
-/// Part of a verdict for a contributor with these `counts`, with ranks of every stratum `before` its own; a group that
+/// Part of a decision for a contributor with these `counts`, with ranks of every stratum `before` its own; a group that
 /// none of its ranks is in has no entry.
-fn part(verdict: &Verdict, counts: &[Count], before: &[[u32; MOST_STRATA]]) -> Verdict {
-    let groups = verdict.groups.iter().zip(before).enumerate().map(|(place, (group, before))| {
+fn part(
+    decision: &RetrospectiveDecision,
+    counts: &[Count],
+    before: &[[u32; MOST_STRATA]],
+) -> RetrospectiveDecision {
+    let groups = decision.groups.iter().zip(before).enumerate().map(|(place, (group, before))| {
         let is_in = || counts.binary_search_by_key(&place, |count| count.place.into()).is_ok();
         let mut group = group.as_ref().filter(|_| is_in())?.clone();
         for (stratum, &before) in group.strata.iter_mut().zip(before) {
@@ -290,13 +296,13 @@ fn part(verdict: &Verdict, counts: &[Count], before: &[[u32; MOST_STRATA]]) -> V
         }
         Some(group)
     });
-    Verdict { groups: groups.collect(), ..*verdict }
+    RetrospectiveDecision { groups: groups.collect(), ..*decision }
 }
 
 /// Adds a contributor's ranks to those before the next one's.
-fn pass(verdict: &Verdict, counts: &[Count], before: &mut [[u32; MOST_STRATA]]) {
+fn pass(decision: &RetrospectiveDecision, counts: &[Count], before: &mut [[u32; MOST_STRATA]]) {
     for count in counts {
-        let group = verdict.groups.get(usize::from(count.place)).and_then(Option::as_ref);
+        let group = decision.groups.get(usize::from(count.place)).and_then(Option::as_ref);
         if let Some(stratum) = group.and_then(|group| group.stratum(count.bin.into())) {
             let before = &mut before[usize::from(count.place)][stratum];
             *before = before.saturating_add(count.ranks);

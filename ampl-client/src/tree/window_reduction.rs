@@ -12,7 +12,7 @@ use super::spares::Spares;
 /// Windows that a node just above the leaves must have seen after the one it waits for, before it
 /// gives stragglers up; every level above wants one more, so that a late rank costs its own summary
 /// and not that of its whole subtree.
-const PATIENCE: u64 = 4;
+const MOST_BEHIND: u64 = 4;
 
 /// Nanoseconds that they must be behind besides, per level below. Where windows are shorter than a
 /// message's way, being some windows behind says nothing: an edge carries one message at a time.
@@ -160,8 +160,8 @@ impl WindowReduction {
     }
 
     fn is_overdue(&self, last: u64) -> bool {
-        let patience = PATIENCE - 1 + self.height;
-        self.newest().is_some_and(|newest| newest >= last.saturating_add(patience))
+        let behind = MOST_BEHIND - 1 + self.height;
+        self.newest().is_some_and(|newest| newest >= last.saturating_add(behind))
     }
 
     /// Sets the time; `true` if contributors were given up.

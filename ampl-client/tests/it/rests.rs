@@ -90,8 +90,8 @@ fn decided(ranks: u32, groups: u32, window_ms: u64, varies: u64) -> u64 {
                 }
             }
             while let Some(binned) = node.next_binned() {
-                if let Some((verdict, _)) = policy.judge(&binned) {
-                    node.judge(&verdict);
+                if let Some((decision, _)) = policy.judge(&binned) {
+                    node.judge(&decision);
                 }
             }
             if parent.is_some() {

@@ -1,10 +1,11 @@
-//! Retrospective decisions: references, verdicts, and a simulator that does what ranks, each by itself, would do.
+//! Retrospective decisions: references, decisions, and a simulator that does what ranks, each by itself, would do.
 
 use ampl_client::Policy;
 use ampl_client::simulate::Score;
 use ampl_core::config::{Config, ErrorBound, Mechanism, Selection, Sizing, Summaries, Target};
 use ampl_core::draw::{Keep, kept, kept_after};
-use ampl_core::message::{CensusWindow, Decision, MOST_STRATA, Reference, Shape, Summary, Verdict};
+use ampl_core::message::RetrospectiveDecision as WindowDecision;
+use ampl_core::message::{CensusWindow, Decision, MOST_STRATA, Reference, Shape, Summary};
 use ampl_core::plan::Plan;
 use ampl_core::stats::estimate::{Item, ratio_estimate};
 use ampl_core::stats::quantile::variance_ratio;
@@ -67,19 +68,19 @@ fn bins(
     (found, binned)
 }
 
-/// Draw of every rank by the verdict; `None` where the verdict does not cover it.
-fn verdict_keeps(plan: &Plan, verdict: &Verdict, bins: &[Option<usize>]) -> Vec<Option<Keep>> {
+/// Draw of every rank by the decision; `None` where the decision does not cover it.
+fn decision_keeps(plan: &Plan, decision: &WindowDecision, bins: &[Option<usize>]) -> Vec<Option<Keep>> {
     let second = Shape::of(plan).retrospective.unwrap();
     let mut places = vec![[0; MOST_STRATA]; second.groups.len()];
     let mechanism = plan.config.sampling.update_mechanism;
     let keep = |(rank, bin): (Rank, &Option<usize>)| {
         let place = second.group(plan.group_of(rank))?;
-        let group = verdict.groups[place].as_ref()?;
+        let group = decision.groups[place].as_ref()?;
         let Some(stratum) = group.stratum((*bin)?) else { return Some(Keep::ALWAYS) };
         let before = places[place][stratum];
         places[place][stratum] += 1;
         let named = (stratum, group.strata[stratum]);
-        Some(kept_after(mechanism, rank, second.groups[place], named, before, verdict))
+        Some(kept_after(mechanism, rank, second.groups[place], named, before, decision))
     };
     (0..).map(Rank).zip(bins).map(keep).collect()
 }
@@ -91,7 +92,7 @@ struct Direct {
     directive: ampl_core::message::Directive,
     references: Vec<Reference>,
     decisions: Vec<Decision>,
-    verdict: Option<Verdict>,
+    decision: Option<WindowDecision>,
     bins: Vec<Option<usize>>,
 }
 
@@ -100,7 +101,7 @@ impl Direct {
         let mut policy = Policy::new(plan);
         let (directive, decisions) = policy.first_directive();
         let (references, bins) = (Vec::new(), Vec::new());
-        Self { plan: plan.clone(), policy, directive, references, decisions, verdict: None, bins }
+        Self { plan: plan.clone(), policy, directive, references, decisions, decision: None, bins }
     }
 
     /// Draw of every rank in the next window.
@@ -112,17 +113,17 @@ impl Direct {
         let reference = self.references.iter().find(covers).expect("every window has a reference");
         let (bins, binned) = bins(&self.plan, reference, number, totals);
         let judged = self.policy.judge(&binned);
-        let about = judged.as_ref().map(|(verdict, _)| verdict_keeps(&self.plan, verdict, &bins));
+        let about = judged.as_ref().map(|(decision, _)| decision_keeps(&self.plan, decision, &bins));
         let beforehand = |rank| kept(&self.plan, Rank(rank), WindowId(number), &self.directive);
         let keeps: Vec<Keep> = (0..self.plan.ranks)
             .map(|rank| {
                 about.as_ref().and_then(|about| about[rank as usize]).unwrap_or_else(|| beforehand(rank))
             })
             .collect();
-        (self.verdict, self.bins) = (None, bins);
-        if let Some((verdict, decisions)) = judged {
+        (self.decision, self.bins) = (None, bins);
+        if let Some((decision, decisions)) = judged {
             self.decisions.extend(decisions);
-            self.verdict = Some(verdict);
+            self.decision = Some(decision);
         }
         if let Some((directive, decisions)) = told {
             self.directive = directive;
@@ -277,15 +278,15 @@ fn kept_frequencies_equal_the_stored_probabilities() {
             let plan = plan_of(config, RANKS as u32);
             let mut direct = Direct::new(&plan);
             (0..).zip(&windows).for_each(|(number, totals)| _ = direct.window(number, totals, 0));
-            let (bins, mut verdict) = (direct.bins, direct.verdict.expect("a verdict"));
+            let (bins, mut decision) = (direct.bins, direct.decision.expect("a decision"));
             for seed in 0..SEEDS {
-                verdict.seed = seed;
-                let keeps = verdict_keeps(&plan, &verdict, &bins);
+                decision.seed = seed;
+                let keeps = decision_keeps(&plan, &decision, &bins);
                 for (rank, keep) in keeps.into_iter().enumerate() {
                     // A pinned rank is in no bin.
                     let keep = keep.unwrap_or(Keep::ALWAYS);
                     counts[rank] += u64::from(keep.kept);
-                    assert!(seed == 0 || stored[rank] == keep.probability, "one verdict under all seeds");
+                    assert!(seed == 0 || stored[rank] == keep.probability, "one decision under all seeds");
                     stored[rank] = keep.probability;
                 }
             }
@@ -373,8 +374,8 @@ fn rows_say_who_keeps_the_window() {
             assert_eq!((row.guide.as_deref(), row.error_required), (Some("wall"), Some(0.05)));
             assert_eq!(row.error_attained, Some(attained));
         }
-        let verdict = direct.verdict.as_ref().expect("a verdict");
-        assert!(verdict.groups.iter().flatten().flat_map(|group| &group.strata).all(|it| it.before == 0));
+        let decision = direct.decision.as_ref().expect("a decision");
+        assert!(decision.groups.iter().flatten().flat_map(|group| &group.strata).all(|it| it.before == 0));
     }
     let before: Vec<&Decision> =
         direct.decisions.iter().filter(|row| row.selection.as_deref() == Some("predictive")).collect();
@@ -430,13 +431,13 @@ fn a_decision_says_what_its_reference_was_measured_from() {
         policy.end_window(&before);
         let reference = policy.reference().expect("an interval has ended");
         policy.end_window(&single(number));
-        let (_, decisions) = policy.judge(&bins(&plan, &reference, number, &totals).1).expect("a verdict");
+        let (_, decisions) = policy.judge(&bins(&plan, &reference, number, &totals).1).expect("a decision");
         assert!(decisions.iter().all(|row| row.merged_windows == merged), "{decisions:?}");
     }
 }
 
 #[test]
-fn stragglers_are_not_in_the_verdict() {
+fn stragglers_are_not_in_the_decision() {
     let plan = plan_of(base(Mechanism::Subset, 4), 64);
     let totals = windows(Kind::LogNormal, 64, 1, 3).remove(0);
     let mut policy = Policy::new(&plan);
@@ -445,12 +446,12 @@ fn stragglers_are_not_in_the_verdict() {
     let nobody = bins(&plan, &reference, 0, &[]).1;
     assert!(policy.judge(&nobody).is_none(), "what was drawn holds where no rank knew its bin");
     let binned = bins(&plan, &reference, 0, &totals[..60]).1;
-    let (verdict, rows) = policy.judge(&binned).unwrap();
+    let (decision, rows) = policy.judge(&binned).unwrap();
     assert_eq!(rows.iter().map(|row| row.population).sum::<u64>(), 64);
     assert_eq!(rows.iter().map(|row| row.reported).sum::<u64>(), 60);
-    // Those that are not in the verdict are with those that it does not ask about.
+    // Those that are not in the decision are with those that it does not ask about.
     assert!(rows.iter().all(|row| row.late && (row.stratum == 0 || row.reported == row.population)));
-    let strata = &verdict.groups[0].as_ref().unwrap().strata;
+    let strata = &decision.groups[0].as_ref().unwrap().strata;
     assert!(strata.iter().map(|stratum| stratum.ranks).sum::<u32>() <= 60);
 }
 

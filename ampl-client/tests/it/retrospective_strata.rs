@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ampl_client::Policy;
 use ampl_core::config::{Config, Mechanism, Sampling, Selection, Sizing, Summaries, Target};
 use ampl_core::message::{
-    CensusWindow, GroupReference, GroupVerdict, Reference, Shape, StratumVerdict, Verdict,
+    CensusWindow, GroupDecision, GroupReference, Reference, RetrospectiveDecision, Shape, StratumDecision,
 };
 use ampl_core::stats::bins::{Histogram, Origin};
 use ampl_core::units::{Rank, WindowId};
@@ -25,21 +25,21 @@ fn setting(mechanism: Mechanism) -> Config {
 }
 
 /// About half of every stratum.
-fn half(binned: &CensusWindow) -> Verdict {
-    let verdict = |group: &Histogram| {
+fn half(binned: &CensusWindow) -> RetrospectiveDecision {
+    let decision = |group: &Histogram| {
         let strata = CUTS.windows(2).map(|cut| {
             let inside = usize::from(cut[0])..usize::from(cut[1]);
             let inside = group.occupied().filter(|occupied| inside.contains(&occupied.bin));
             let ranks: u64 = inside.map(|occupied| occupied.ranks).sum();
-            StratumVerdict { ranks: ranks as u32, size: ranks.div_ceil(2) as u32, before: 0 }
+            StratumDecision { ranks: ranks as u32, size: ranks.div_ceil(2) as u32, before: 0 }
         });
-        GroupVerdict { cuts: CUTS.to_vec(), strata: strata.collect() }
+        GroupDecision { cuts: CUTS.to_vec(), strata: strata.collect() }
     };
-    Verdict {
+    RetrospectiveDecision {
         window: binned.first_window,
         policy: 3,
         seed: 77,
-        groups: binned.partial.binned.iter().map(|group| Some(verdict(group))).collect(),
+        groups: binned.partial.binned.iter().map(|group| Some(decision(group))).collect(),
     }
 }
 
@@ -65,7 +65,7 @@ fn net(config: Config, ranks: u32, root: u32, slowest: u32, windows: u64) -> Net
     net
 }
 
-/// Every verdict's sizes must be those of the ranks that heard of it.
+/// Every decision's sizes must be those of the ranks that heard of it.
 fn check(net: &Net, members: impl Fn(Rank) -> Option<usize>) -> Result<(), TestCaseError> {
     let mut seen: BTreeMap<(u64, usize, u16), (u32, u32, f64)> = BTreeMap::new();
     for &(rank, judged) in &net.judged {
@@ -76,12 +76,12 @@ fn check(net: &Net, members: impl Fn(Rank) -> Option<usize>) -> Result<(), TestC
         prop_assert_eq!(entry.2, keep.probability);
         prop_assert!(stratum != 0 || keep.kept);
     }
-    for verdict in &net.verdicts {
-        for (group, part) in verdict.groups.iter().enumerate() {
+    for decision in &net.retrospective {
+        for (group, part) in decision.groups.iter().enumerate() {
             for (index, stratum) in part.as_ref().unwrap().strata.iter().enumerate() {
-                let heard = seen.get(&(verdict.window.0, group, index as u16 + 1)).copied();
+                let heard = seen.get(&(decision.window.0, group, index as u16 + 1)).copied();
                 let (ranks, kept, probability) = heard.unwrap_or((0, 0, 0.0));
-                prop_assert_eq!((ranks, kept), (stratum.ranks, stratum.size), "{:?}", verdict.window);
+                prop_assert_eq!((ranks, kept), (stratum.ranks, stratum.size), "{:?}", decision.window);
                 let expected = f64::from(stratum.size) / f64::from(stratum.ranks);
                 prop_assert!(ranks == 0 || (probability - expected).abs() < 1e-12 || probability == 1.0);
             }
@@ -105,7 +105,7 @@ proptest! {
             (0..30).for_each(|_| net.step());
         }
         net.finish();
-        prop_assert_eq!(net.verdicts.len() as u64, windows);
+        prop_assert_eq!(net.retrospective.len() as u64, windows);
         prop_assert_eq!(net.judged.len() as u64, windows * u64::from(ranks));
         prop_assert!(net.judged.iter().all(|(_, judged)| judged.keep.is_some()));
         check(&net, |_| Some(0))?;
@@ -131,14 +131,14 @@ fn pinned_ranks_and_fixed_sizes_are_decided_beforehand() {
     };
     assert!(net.judged.iter().all(|(rank, judged)| judged.keep.is_some() == group(*rank).is_some()));
     check(&net, group).unwrap();
-    let last = net.verdicts.last().unwrap();
+    let last = net.retrospective.last().unwrap();
     let counted: u32 = last.groups.iter().flatten().flat_map(|group| &group.strata).map(|s| s.ranks).sum();
     assert!((20..47).contains(&counted), "{counted}");
 }
 
 #[test]
 fn who_is_not_counted_is_not_judged_and_the_others_are_drawn_exactly() {
-    // Rank 9 hangs below rank 1, and 80 below 9: all of them are away for longer than patience lasts.
+    // Rank 9 hangs below rank 1, and 80 below 9: all of them are away for longer than the time-out lasts.
     let mut net = net(setting(Mechanism::Subset), 90, 0, 0, 40);
     net.step_ns = 100_000_000;
     for window in 0..40 {
@@ -153,7 +153,7 @@ fn who_is_not_counted_is_not_judged_and_the_others_are_drawn_exactly() {
         (0..30).for_each(|_| net.step());
     }
     net.finish();
-    assert!(net.verdicts.len() > 30, "{}", net.verdicts.len());
+    assert!(net.retrospective.len() > 30, "{}", net.retrospective.len());
     let heard = |rank: u32, window: u64| {
         net.judged
             .iter()
@@ -175,7 +175,7 @@ fn windows_wait_for_a_reference_and_are_given_up_where_none_comes() {
         }
     };
     feed(&mut net, 0..6);
-    assert!(net.judged.is_empty() && net.verdicts.is_empty());
+    assert!(net.judged.is_empty() && net.retrospective.is_empty());
     // Windows 0 and 1 are left out of it.
     net.nodes[0].refer(reference(&shape, 2, 100));
     feed(&mut net, 6..8);
@@ -228,8 +228,9 @@ fn the_first_interval_is_decided_when_it_is_over() {
         let (always, _) = job(Selection::Retrospective, slowest);
         let (net, passed) = job(Selection::Predictive, slowest);
         assert_eq!(passed, 0, "all is said");
-        let expected: Vec<_> = always.verdicts.iter().filter(|verdict| verdict.window.0 < first).collect();
-        assert_eq!(net.verdicts.iter().collect::<Vec<_>>(), expected);
+        let expected: Vec<_> =
+            always.retrospective.iter().filter(|decision| decision.window.0 < first).collect();
+        assert_eq!(net.retrospective.iter().collect::<Vec<_>>(), expected);
         assert_eq!(expected.len() as u64, first);
         let mut heard = vec![0; first as usize];
         for (rank, judged) in &net.judged {
@@ -269,8 +270,8 @@ proptest! {
             (0..steps).for_each(|_| net.step());
         }
         net.finish();
-        // Where edges are slower than windows some verdicts are passed over, and no other rank is drawn instead.
-        let decided = net.verdicts.iter().flat_map(|verdict| verdict.groups.iter().flatten());
+        // Where edges are slower than windows some decisions are passed over, and no other rank is drawn instead.
+        let decided = net.retrospective.iter().flat_map(|decision| decision.groups.iter().flatten());
         let drawn: u32 = decided.flat_map(|group| &group.strata).map(|stratum| stratum.size).sum();
         let heard = net.judged.iter().filter(|(_, j)| j.keep.is_some_and(|(keep, stratum)| keep.kept && stratum > 0));
         prop_assert!(heard.count() as u32 <= drawn);

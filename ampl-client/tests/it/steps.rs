@@ -93,7 +93,7 @@ fn a_call_that_all_ranks_name_is_announced_to_all() {
         let marker = announced[6].unwrap();
         // Two levels below the root: 6 windows up and down, twice.
         let visit = 62 + 30;
-        assert_eq!(marker, StepMarker { call: SUM, visit, window: WindowId(13), every: 1, patience_s: 10 });
+        assert_eq!(marker, StepMarker { call: SUM, visit, window: WindowId(13), every: 1, timeout_s: 10 });
         assert!(job.nodes.iter().all(|node| node.announced() == Some(marker)));
         assert_eq!(job.finder.unannounced(), None);
     }

@@ -140,7 +140,7 @@ fn a_rank_that_skips_every_marker_is_missing_and_flagged() {
                 false => Act::To(window + 1),
             });
             let census = job.census();
-            // Waited for at first, for some seconds in all, and then no more than patience asks.
+            // Waited for at first, for some seconds in all, and then no longer than the limit.
             assert!(census.len() >= 72, "{}", census.len());
             assert!(census.iter().all(|&window| window == (39, true)), "{census:?}");
             // The others are sampled all the same.
@@ -218,7 +218,7 @@ fn ranks_that_count_different_numbers_of_windows() {
         let expected: Vec<_> = (0..60).map(|window| (there(window), false)).collect();
         assert_eq!(census, expected);
         job.end();
-        // Or it has as many, at half the pace: behind by more than patience, it is given up.
+        // Or it has as many, at half the pace: behind by more than the limit, it is given up.
         let job = Job::run(how, 60, |rank, window| match rank {
             LEAF => Act::To((window + 1).div_ceil(2)),
             _ => Act::To(window + 1),

@@ -34,7 +34,7 @@ fn in_step(config: Config, ranks: u32, root: u32, slowest: u32, seed: u64) -> (N
         for (rank, &total) in totals.iter().enumerate() {
             net.local(rank, number as u64, total);
         }
-        // As long as a window takes, and longer than patience is counted in.
+        // As long as a window takes, and longer than the time-out.
         (0..4 * (slowest + 2)).for_each(|_| net.step());
     }
     net.finish();

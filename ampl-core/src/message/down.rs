@@ -1,12 +1,13 @@
 //! Messages down the tree.
 
 use super::partial::Shape;
+use super::retrospective::{self, Reference, RetrospectiveDecision};
 use super::steps::{StepCall, StepMarker};
 use super::stratification::Divided;
-use super::verdict::{self, Reference, Verdict};
 use super::wire::{Reader, Writer};
 use super::{
-    KIND_DIRECTIVE, KIND_DONE, KIND_REFERENCE, KIND_STEPS, KIND_VERDICT, MessageError, VERSION, expect_kind,
+    KIND_DIRECTIVE, KIND_DONE, KIND_REFERENCE, KIND_RETROSPECTIVE, KIND_STEPS, MessageError, VERSION,
+    expect_kind,
 };
 use crate::config::Mechanism;
 use crate::mpi::FUNCTION_COUNT;
@@ -65,7 +66,7 @@ pub enum DownMessage {
     /// Reference by which ranks bin themselves.
     Reference(Reference),
     /// Retrospective decision about a window.
-    Verdict(Verdict),
+    Retrospective(RetrospectiveDecision),
     /// Windows follow the program's steps.
     Steps(StepMarker),
     /// Every rank has finished; nothing follows.
@@ -78,7 +79,7 @@ impl DownMessage {
 
     /// Bytes of every down message between nodes of that shape.
     pub fn encoded_len(shape: &Shape) -> usize {
-        let retrospective = shape.retrospective.as_ref().map_or(0, verdict::payload);
+        let retrospective = shape.retrospective.as_ref().map_or(0, retrospective::payload);
         let more = shape.divisions.as_ref();
         let more = more.map_or(0, |more| more.more_strata() * Self::STRATUM + more.down_payload());
         Self::HEADER + retrospective.max(Self::strata_payload(shape.strata()) + more)
@@ -108,18 +109,18 @@ impl DownMessage {
                 to.u64(0);
                 reference.encode(retrospective, &mut to);
             }
-            Self::Verdict(verdict) => {
-                to.bytes(&[VERSION, KIND_VERDICT, 0, 0]);
-                to.u16(verdict.groups.len() as u16);
+            Self::Retrospective(decision) => {
+                to.bytes(&[VERSION, KIND_RETROSPECTIVE, 0, 0]);
+                to.u16(decision.groups.len() as u16);
                 to.u16(0);
-                to.u64(verdict.policy.into());
-                to.u64(verdict.window.0);
-                to.u64(verdict.seed);
-                verdict.encode(&mut to);
+                to.u64(decision.policy.into());
+                to.u64(decision.window.0);
+                to.u64(decision.seed);
+                decision.encode(&mut to);
             }
             Self::Steps(marker) => {
                 to.bytes(&[VERSION, KIND_STEPS]);
-                to.u16(marker.patience_s);
+                to.u16(marker.timeout_s);
                 to.u16(marker.call.function);
                 to.u16(marker.every);
                 to.u64(marker.visit);
@@ -153,7 +154,7 @@ impl DownMessage {
     /// [`MessageError`] naming the first thing wrong.
     pub fn decode(bytes: &[u8]) -> Result<Self, MessageError> {
         let mut from = Reader::new(bytes, Self::HEADER)?;
-        let kinds = [KIND_DIRECTIVE, KIND_DONE, KIND_REFERENCE, KIND_VERDICT, KIND_STEPS];
+        let kinds = [KIND_DIRECTIVE, KIND_DONE, KIND_REFERENCE, KIND_RETROSPECTIVE, KIND_STEPS];
         let kind = expect_kind(&mut from, &kinds)?;
         let (low, mechanism) = (from.u8(), from.u8());
         let (strata, guides) = (from.u16(), from.u16());
@@ -163,9 +164,10 @@ impl DownMessage {
                 let windows = (WindowId(update), first_window);
                 return Reference::decode(&mut from, (strata, guides), windows).map(Self::Reference);
             }
-            KIND_VERDICT => {
+            KIND_RETROSPECTIVE => {
                 let policy = u32::try_from(update).map_err(|_| MessageError::Value { field: "policy" })?;
-                return Verdict::decode(&mut from, strata, (first_window, policy, seed)).map(Self::Verdict);
+                return RetrospectiveDecision::decode(&mut from, strata, (first_window, policy, seed))
+                    .map(Self::Retrospective);
             }
             KIND_STEPS => {
                 from.expect_padded(0)?;
@@ -174,8 +176,8 @@ impl DownMessage {
                     return Err(MessageError::Value { field: "steps" });
                 }
                 let (visit, window, every) = (update, first_window, guides);
-                let patience_s = u16::from_le_bytes([low, mechanism]);
-                return Ok(Self::Steps(StepMarker { call, visit, window, every, patience_s }));
+                let timeout_s = u16::from_le_bytes([low, mechanism]);
+                return Ok(Self::Steps(StepMarker { call, visit, window, every, timeout_s }));
             }
             KIND_DONE => from.expect_padded(usize::from(strata) * Self::STRATUM)?,
             _ => from.expect_some(usize::from(strata) * Self::STRATUM)?,

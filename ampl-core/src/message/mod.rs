@@ -3,7 +3,7 @@
 //! Summaries go up a reduction tree as a [`CensusWindow`] in an [`UpMessage`]; the client's [`Directive`] comes down in
 //! a [`DownMessage`]. The plan alone bounds their length: nothing grows with the number of ranks, and no list of ranks
 //! is ever sent. Under retrospective decisions each window passes twice: its sums, then its ranks by bin once a
-//! [`Reference`] has come to bin them by. A [`Verdict`] comes down for it.
+//! [`Reference`] has come to bin them by. A [`RetrospectiveDecision`] comes down for it.
 //!
 //! Where windows are to follow the program's steps, ranks name the calls of a step in their summaries ([`StepSums`]), and
 //! a [`StepMarker`] comes down.
@@ -12,23 +12,25 @@ mod decision;
 mod down;
 mod moments;
 mod partial;
+mod retrospective;
 mod steps;
 mod stratification;
 mod summary;
 mod up;
-mod verdict;
 mod wire;
 
 pub use decision::Decision;
 pub use down::{Directive, DownMessage, StratumDirective};
 pub use partial::{Cell, CellKey, MetricMoments, Partial, RetrospectiveShape, Shape};
+pub use retrospective::{
+    GroupDecision, GroupReference, MOST_STRATA, Reference, RetrospectiveDecision, StratumDecision,
+};
 pub use steps::{MOST_NAMED, NamedCall, OwnSteps, StepCall, StepMarker, StepSums};
 pub use stratification::{
     Divided, DividedSums, Own, Sampled, Stratification, Stratifications, StratumCount, StratumSums,
 };
 pub use summary::{MetricSummary, Summary};
 pub use up::{CensusWindow, UpMessage};
-pub use verdict::{GroupReference, GroupVerdict, MOST_STRATA, Reference, StratumVerdict, Verdict};
 
 use wire::Reader;
 
@@ -39,7 +41,7 @@ const KIND_UP: u8 = 1;
 const KIND_DIRECTIVE: u8 = 2;
 const KIND_DONE: u8 = 3;
 const KIND_REFERENCE: u8 = 4;
-const KIND_VERDICT: u8 = 5;
+const KIND_RETROSPECTIVE: u8 = 5;
 const KIND_STEPS: u8 = 6;
 
 /// Reason why bytes are not a message of this version.
@@ -237,14 +239,15 @@ mod tests {
             let group = GroupReference { guide: 1, error: 0.08, origins: vec![origin; 2] };
             let reference =
                 Reference { first_window: WindowId(4), last_window: WindowId(7), groups: vec![Some(group)] };
-            let stratum = StratumVerdict { ranks: 90, size: 4, before: 33 };
-            let group = GroupVerdict { cuts: vec![3, 60, 100], strata: vec![stratum; 2] };
-            let verdict = Verdict { window: WindowId(9), policy: 6, seed: 42, groups: vec![Some(group)] };
-            let nothing = Verdict { groups: vec![None], ..verdict.clone() };
+            let stratum = StratumDecision { ranks: 90, size: 4, before: 33 };
+            let group = GroupDecision { cuts: vec![3, 60, 100], strata: vec![stratum; 2] };
+            let decision =
+                RetrospectiveDecision { window: WindowId(9), policy: 6, seed: 42, groups: vec![Some(group)] };
+            let nothing = RetrospectiveDecision { groups: vec![None], ..decision.clone() };
             let down = [
                 DownMessage::Reference(reference),
-                DownMessage::Verdict(verdict),
-                DownMessage::Verdict(nothing),
+                DownMessage::Retrospective(decision),
+                DownMessage::Retrospective(nothing),
             ];
             let mut bytes = Vec::new();
             up.encode(&shape, &mut bytes);
@@ -264,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_of_many_groups_has_fewer_strata_each() {
+    fn a_decision_of_many_groups_has_fewer_strata_each() {
         let strata = [1, 8, 32, 64].map(|groups| {
             let of_thousand = |group: u32| Group {
                 name: group.to_string(),
@@ -275,11 +278,16 @@ mod tests {
             let config = Config { groups: (0..groups).map(of_thousand).collect(), ..Config::default() };
             let shape = Shape::of(&Plan::new(config, 64_000).unwrap());
             let strata = shape.retrospective.as_ref().unwrap().strata();
-            let stratum = StratumVerdict { ranks: 90, size: 4, before: 33 };
+            let stratum = StratumDecision { ranks: 90, size: 4, before: 33 };
             let group =
-                GroupVerdict { cuts: (1..=strata as u16 + 1).collect(), strata: vec![stratum; strata] };
+                GroupDecision { cuts: (1..=strata as u16 + 1).collect(), strata: vec![stratum; strata] };
             let groups = vec![Some(group); groups as usize];
-            let message = DownMessage::Verdict(Verdict { window: WindowId(9), policy: 6, seed: 42, groups });
+            let message = DownMessage::Retrospective(RetrospectiveDecision {
+                window: WindowId(9),
+                policy: 6,
+                seed: 42,
+                groups,
+            });
             let mut bytes = Vec::new();
             message.encode(&shape, &mut bytes);
             assert!(bytes.len() <= 4096, "{strata} strata: {} bytes", bytes.len());

@@ -3,11 +3,11 @@
 use super::MessageError;
 use super::down::DownMessage;
 use super::moments;
+use super::retrospective::{GroupDecision, MOST_STRATA};
 use super::steps::StepSums;
 use super::stratification::{DividedSums, Stratifications};
 use super::summary::{MetricSummary, Summary};
 use super::up::UpMessage;
-use super::verdict::{GroupVerdict, MOST_STRATA};
 use super::wire::{Reader, Writer};
 use crate::config::{Marker, Metric, Quantity, Selection, Sizing, Summaries, Target};
 use crate::plan::{GroupPlan, Plan};
@@ -62,8 +62,8 @@ impl RetrospectiveShape {
     /// Most bytes of bins in a message, unless there are many groups.
     const BYTES: usize = 64 << 10;
 
-    /// Most bytes of strata in a verdict, unless there are many groups: 4 KiB with its header.
-    const VERDICT_BYTES: usize = (4 << 10) - DownMessage::HEADER;
+    /// Most bytes of strata in a decision, unless there are many groups: 4 KiB with its header.
+    const DECISION_BYTES: usize = (4 << 10) - DownMessage::HEADER;
 
     fn of(plan: &Plan) -> Option<Self> {
         let sampling = &plan.config.sampling;
@@ -92,7 +92,7 @@ impl RetrospectiveShape {
         }
         // All messages down are as long as the longest: for one interval directives do not grow that much.
         let short =
-            retrospective.groups.len() * GroupVerdict::bytes(retrospective.strata()) <= Self::VERDICT_BYTES;
+            retrospective.groups.len() * GroupDecision::bytes(retrospective.strata()) <= Self::DECISION_BYTES;
         (until.is_none() || short).then_some(retrospective)
     }
 
@@ -101,9 +101,9 @@ impl RetrospectiveShape {
         self.until.is_none_or(|until| window < until)
     }
 
-    /// Most strata of a group: fewer where there are so many groups that a verdict would be too long a message.
+    /// Most strata of a group: fewer where there are so many groups that a decision would be too long a message.
     pub fn strata(&self) -> usize {
-        let fits = |strata: &usize| self.groups.len() * GroupVerdict::bytes(*strata) <= Self::VERDICT_BYTES;
+        let fits = |strata: &usize| self.groups.len() * GroupDecision::bytes(*strata) <= Self::DECISION_BYTES;
         (2..=MOST_STRATA).rev().find(fits).unwrap_or(2)
     }
 

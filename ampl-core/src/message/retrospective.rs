@@ -1,7 +1,7 @@
 //! Messages down the tree for retrospective decisions.
 //!
 //! First the [`Reference`]: how every rank is to bin itself in windows to come. Then, when the bins of a window
-//! have been added up, its [`Verdict`]: which bins keep it, and how many ranks of which others.
+//! have been added up, its [`RetrospectiveDecision`]: which bins keep it, and how many ranks of which others.
 
 use super::MessageError;
 use super::partial::RetrospectiveShape;
@@ -36,7 +36,7 @@ pub struct GroupReference {
 
 /// Retrospective decision about a window, as its receiver's subtree gets it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct RetrospectiveDecision {
     /// The window.
     pub window: WindowId,
     /// Number of the decision, as in [`Decision`](super::Decision).
@@ -44,21 +44,21 @@ pub struct Verdict {
     /// Seed of the draw.
     pub seed: u64,
     /// One entry per group of [`Second::groups`]; `None` where the predictive draw holds.
-    pub groups: Vec<Option<GroupVerdict>>,
+    pub groups: Vec<Option<GroupDecision>>,
 }
 
 /// The same for one group.
 #[derive(Clone, Debug, PartialEq)]
-pub struct GroupVerdict {
+pub struct GroupDecision {
     /// Stratum h has the bins from `cuts[h]` to below `cuts[h + 1]`; bins outside of all are kept in full.
     pub cuts: Vec<u16>,
     /// The strata: one less than `cuts`.
-    pub strata: Vec<StratumVerdict>,
+    pub strata: Vec<StratumDecision>,
 }
 
 /// Number of ranks of a stratum that keep the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StratumVerdict {
+pub struct StratumDecision {
     /// M_h: ranks in it.
     pub ranks: u32,
     /// m_h: ranks kept of it.
@@ -78,7 +78,7 @@ impl GroupReference {
     }
 }
 
-impl GroupVerdict {
+impl GroupDecision {
     /// Bytes of one with that number of strata.
     pub(super) const fn bytes(strata: usize) -> usize {
         match strata {
@@ -94,17 +94,17 @@ impl GroupVerdict {
     }
 }
 
-/// Bytes after the header of the longer of reference and verdict.
+/// Bytes after the header of the longer of reference and decision.
 pub(super) fn payload(retrospective: &RetrospectiveShape) -> usize {
-    reference_payload(retrospective).max(verdict_payload(retrospective))
+    reference_payload(retrospective).max(decision_payload(retrospective))
 }
 
 fn reference_payload(retrospective: &RetrospectiveShape) -> usize {
     retrospective.groups.len() * (4 + 8 + retrospective.guides.len() * 3 * 8)
 }
 
-fn verdict_payload(retrospective: &RetrospectiveShape) -> usize {
-    retrospective.groups.len() * GroupVerdict::bytes(retrospective.strata())
+fn decision_payload(retrospective: &RetrospectiveShape) -> usize {
+    retrospective.groups.len() * GroupDecision::bytes(retrospective.strata())
 }
 
 /// Stands for a group without an entry.
@@ -163,7 +163,7 @@ impl Reference {
     }
 }
 
-impl Verdict {
+impl RetrospectiveDecision {
     pub(super) fn encode(&self, to: &mut Writer) {
         for group in &self.groups {
             let Some(group) = group else {
@@ -187,8 +187,8 @@ impl Verdict {
     ) -> Result<Self, MessageError> {
         let mut all = Vec::new();
         for group in 0..usize::from(groups) {
-            let after = (usize::from(groups) - group - 1) * GroupVerdict::bytes(0);
-            from.expect_some(GroupVerdict::bytes(0) + after)?;
+            let after = (usize::from(groups) - group - 1) * GroupDecision::bytes(0);
+            from.expect_some(GroupDecision::bytes(0) + after)?;
             let count = from.u16();
             if count == NONE {
                 all.push(None);
@@ -198,17 +198,17 @@ impl Verdict {
             if count > MOST_STRATA {
                 return Err(MessageError::Value { field: "strata" });
             }
-            from.expect_some(GroupVerdict::bytes(count) - GroupVerdict::bytes(0) + after)?;
+            from.expect_some(GroupDecision::bytes(count) - GroupDecision::bytes(0) + after)?;
             let cuts: Vec<u16> = (0..if count == 0 { 0 } else { count + 1 }).map(|_| from.u16()).collect();
-            let strata: Vec<StratumVerdict> = (0..count)
-                .map(|_| StratumVerdict { ranks: from.u32(), size: from.u32(), before: from.u32() })
+            let strata: Vec<StratumDecision> = (0..count)
+                .map(|_| StratumDecision { ranks: from.u32(), size: from.u32(), before: from.u32() })
                 .collect();
             let sound =
-                |stratum: &StratumVerdict| stratum.size <= stratum.ranks && stratum.before <= stratum.ranks;
+                |stratum: &StratumDecision| stratum.size <= stratum.ranks && stratum.before <= stratum.ranks;
             if !cuts.is_sorted() || !strata.iter().all(sound) {
                 return Err(MessageError::Value { field: "strata" });
             }
-            all.push(Some(GroupVerdict { cuts, strata }));
+            all.push(Some(GroupDecision { cuts, strata }));
         }
         from.expect_padded(0)?;
         Ok(Self { window, policy, seed, groups: all })
@@ -221,10 +221,10 @@ mod tests {
 
     #[test]
     fn bins_outside_of_all_strata_are_kept_in_full() {
-        let strata = vec![StratumVerdict::default(); 2];
-        let verdict = GroupVerdict { cuts: vec![3, 5, 9], strata };
-        let found: Vec<_> = [2, 3, 4, 5, 8, 9].map(|bin| verdict.stratum(bin)).to_vec();
+        let strata = vec![StratumDecision::default(); 2];
+        let decision = GroupDecision { cuts: vec![3, 5, 9], strata };
+        let found: Vec<_> = [2, 3, 4, 5, 8, 9].map(|bin| decision.stratum(bin)).to_vec();
         assert_eq!(found, [None, Some(0), Some(0), Some(1), Some(1), None]);
-        assert_eq!(GroupVerdict { cuts: vec![], strata: vec![] }.stratum(4), None);
+        assert_eq!(GroupDecision { cuts: vec![], strata: vec![] }.stratum(4), None);
     }
 }

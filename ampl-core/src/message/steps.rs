@@ -150,7 +150,7 @@ pub struct StepMarker {
     /// Visits per window, at least 1.
     pub every: u16,
     /// Seconds without a visit after which the clock ends windows again, at most twice as many.
-    pub patience_s: u16,
+    pub timeout_s: u16,
 }
 
 impl StepMarker {
@@ -160,7 +160,7 @@ impl StepMarker {
     /// use ampl_core::{message::{StepCall, StepMarker}, units::WindowId};
     ///
     /// let call = StepCall::default();
-    /// let marker = StepMarker { call, visit: 40, window: WindowId(9), every: 2, patience_s: 10 };
+    /// let marker = StepMarker { call, visit: 40, window: WindowId(9), every: 2, timeout_s: 10 };
     /// assert_eq!(marker.begun_by(44), Some(WindowId(11)));
     /// assert_eq!([39, 41].map(|visit| marker.begun_by(visit)), [None, None]);
     /// ```

@@ -36,7 +36,7 @@ const IDLE: f64 = 0.25;
 const MOVES: usize = 64;
 
 /// Bins that are taken in full without a gain before the search for more stops.
-const PATIENCE: usize = 16;
+const MOST_FAILURES: usize = 16;
 
 /// Fewest ranks of a stratum.
 const FEWEST: f64 = 2.0;

@@ -1,8 +1,8 @@
 //! Words of comparisons: quantities, parts of runs, changes, reasons.
 
 use ampl_analysis::comparison::{
-    Comparison, Difference, FEWEST_FOR_ONE, Judged, Kind, LeftOut, Method, Mismatch, Powerless, Quantity,
-    Reason, Row, Scope, Side, Unit, Verdict,
+    Comparison, Difference, FEWEST_FOR_ONE, Judged, Kind, LeftOut, Method, Mismatch, Powerless, Reason, Row,
+    RunQuantity, Scope, Side, Unit, Verdict,
 };
 
 use crate::human::{bytes, count, digits, duration, percent, plural};
@@ -67,7 +67,7 @@ pub fn signed(row: &Row, change: f64) -> String {
 pub fn change(row: &Row) -> String {
     match (row.change, row.base, row.new) {
         (_, Some(base), Some(new)) if base == new => "same".into(),
-        (_, _, Some(ranks)) if row.key.what == Quantity::Sequence => {
+        (_, _, Some(ranks)) if row.key.what == RunQuantity::Sequence => {
             format!("{} {}", digits(ranks), if ranks == 1.0 { "differs" } else { "differ" })
         }
         (_, Some(_), Some(0.0)) if row.method == Method::Exact && row.key.scope != Scope::Run => {

@@ -3,10 +3,10 @@
 use super::job::CommId;
 use super::members::ListId;
 
-/// The number of a meeting.
-pub type MeetingId = u32;
+/// The number of a collective.
+pub type CollectiveId = u32;
 
-/// Calls that are counted together: calls of the same count are one meeting.
+/// Calls that are counted together: calls of the same count are one collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Series {
     /// Calls that all ranks of a communicator make.
@@ -46,11 +46,11 @@ pub struct Between {
     pub leaders: [u32; 2],
     /// Tag of their calls.
     pub tag: i64,
-    /// Number of this meeting between them, from 1; 0 before it is counted.
+    /// Number of this call between them, from 1; 0 before it is counted.
     pub before: u32,
 }
 
-/// Progress of a meeting.
+/// Progress of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Ranks are missing.
@@ -63,7 +63,7 @@ pub enum Progress {
 
 /// One call that several ranks make together.
 #[derive(Debug)]
-pub struct Meeting {
+pub struct Collective {
     /// Series that it is counted in.
     pub series: Series,
     /// Its number in the series, from 1.

@@ -1,8 +1,8 @@
 //! Outcome of a call that all of its ranks have made: communicators, checked against all that is known of them.
 
 use super::calls::Way;
+use super::collective::{Arrival, Collective, CollectiveId, Progress};
 use super::job::{Comm, CommId, Job, identity};
-use super::meeting::{Arrival, Meeting, MeetingId, Progress};
 use super::members::{ListId, Members};
 use super::parts::{Caller, Part, Trouble, Whole};
 use super::script::{Facts, NONE};
@@ -11,31 +11,31 @@ use super::script::{Facts, NONE};
 type Given = Vec<(Arrival, CommId)>;
 
 impl Job<'_> {
-    /// Completes a meeting at which all ranks have arrived.
-    pub fn meet(&mut self, meeting: MeetingId, way: Way) {
-        let series = self.meetings[meeting as usize].series;
-        let mut arrivals = std::mem::take(&mut self.meetings[meeting as usize].arrivals);
+    /// Completes a collective at which all ranks have arrived.
+    pub fn complete(&mut self, collective: CollectiveId, way: Way) {
+        let series = self.collectives[collective as usize].series;
+        let mut arrivals = std::mem::take(&mut self.collectives[collective as usize].arrivals);
         // Scripts are in the order of ranks.
         arrivals.sort_unstable_by_key(|arrival| arrival.rank);
         let outcome = match way {
-            Way::Between => match self.half(meeting, &arrivals) {
+            Way::Between => match self.half(collective, &arrivals) {
                 Some(outcome) => outcome,
                 // The others are still to come.
                 None => {
-                    self.meetings[meeting as usize].arrivals = arrivals;
+                    self.collectives[collective as usize].arrivals = arrivals;
                     return;
                 }
             },
-            _ => self.divided(meeting, &arrivals, way),
+            _ => self.divided(collective, &arrivals, way),
         };
-        self.meetings[meeting as usize].arrivals = arrivals;
+        self.collectives[collective as usize].arrivals = arrivals;
         match outcome {
-            Ok(given) => self.end(meeting, &given),
+            Ok(given) => self.end(collective, &given),
             Err(trouble) => {
                 if trouble == Trouble::Wrong {
                     self.distrust(series);
                 }
-                self.end(meeting, &[]);
+                self.end(collective, &[]);
             }
         }
     }
@@ -76,11 +76,16 @@ impl Job<'_> {
         if same { Ok(!first.failed()) } else { Err(Trouble::Wrong) }
     }
 
-    fn divided(&mut self, meeting: MeetingId, arrivals: &[Arrival], way: Way) -> Result<Given, Trouble> {
+    fn divided(
+        &mut self,
+        collective: CollectiveId,
+        arrivals: &[Arrival],
+        way: Way,
+    ) -> Result<Given, Trouble> {
         if !self.alike(arrivals)? {
             return Ok(Vec::new());
         }
-        let Meeting { series, count, .. } = self.meetings[meeting as usize];
+        let Collective { series, count, .. } = self.collectives[collective as usize];
         let (parent, lists) = (series.comm(), self.sides(series));
         let whole = Whole {
             first: lists[0].and_then(|list| self.callers(arrivals, list)).ok_or(Trouble::Wrong)?,
@@ -146,7 +151,7 @@ impl Job<'_> {
     }
 
     /// Completes one group of an intercommunicator; `None` where the other group has not arrived.
-    fn half(&mut self, meeting: MeetingId, arrivals: &[Arrival]) -> Option<Result<Given, Trouble>> {
+    fn half(&mut self, collective: CollectiveId, arrivals: &[Arrival]) -> Option<Result<Given, Trouble>> {
         match self.alike(arrivals) {
             Ok(true) => {}
             Ok(false) => return Some(Ok(Vec::new())),
@@ -158,7 +163,7 @@ impl Job<'_> {
         if !same || !given {
             return Some(Err(Trouble::Wrong));
         }
-        let Some(between) = self.meetings[meeting as usize].between else {
+        let Some(between) = self.collectives[collective as usize].between else {
             return Some(Err(Trouble::Unknown));
         };
         let Some(other) = self.halves.remove(&between) else {
@@ -167,14 +172,14 @@ impl Job<'_> {
             if own[0] && own[1] {
                 return Some(Err(Trouble::Wrong));
             }
-            self.halves.insert(between, meeting);
+            self.halves.insert(between, collective);
             let leader = if own[0] { between.leaders[1] } else { between.leaders[0] };
-            self.meetings[meeting as usize].progress = Progress::Half(leader);
+            self.collectives[collective as usize].progress = Progress::Half(leader);
             return None;
         };
-        let theirs = std::mem::take(&mut self.meetings[other as usize].arrivals);
-        let outcome = self.joined([meeting, other], [arrivals, &theirs]);
-        self.meetings[other as usize].arrivals = theirs;
+        let theirs = std::mem::take(&mut self.collectives[other as usize].arrivals);
+        let outcome = self.joined([collective, other], [arrivals, &theirs]);
+        self.collectives[other as usize].arrivals = theirs;
         match &outcome {
             Ok((_, given)) => {
                 let given = given.clone();
@@ -182,7 +187,7 @@ impl Job<'_> {
             }
             Err(_) => {
                 self.wrong.insert(self.identity_between(&between));
-                self.distrust(self.meetings[other as usize].series);
+                self.distrust(self.collectives[other as usize].series);
                 self.end(other, &[]);
             }
         }
@@ -192,10 +197,10 @@ impl Job<'_> {
     /// Communicators given to two groups that have met.
     fn joined(
         &mut self,
-        meetings: [MeetingId; 2],
+        collectives: [CollectiveId; 2],
         arrivals: [&[Arrival]; 2],
     ) -> Result<(Given, Given), Trouble> {
-        let parents = meetings.map(|meeting| self.meetings[meeting as usize].series.comm());
+        let parents = collectives.map(|collective| self.collectives[collective as usize].series.comm());
         let ranks = parents
             .map(|parent| self.lists.get(self.comms[parent as usize].first).iter().collect::<Vec<u32>>());
         let sizes = [ranks[0].len(), ranks[1].len()];
@@ -212,8 +217,8 @@ impl Job<'_> {
         let [one, other] = ranks;
         let lowest = parents.map(|parent| self.lists.get(self.comms[parent as usize].first).lowest());
         let parent = if lowest[1] < lowest[0] { parents[1] } else { parents[0] };
-        let mut seeds = meetings.map(|meeting| {
-            let Meeting { series, count, .. } = self.meetings[meeting as usize];
+        let mut seeds = collectives.map(|collective| {
+            let Collective { series, count, .. } = self.collectives[collective as usize];
             identity((self.identity_of(series), count))
         });
         seeds.sort_unstable();

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use super::calls::{Call, Derive, Does, Way};
+use super::collective::{Arrival, Between, Collective, CollectiveId, Progress, Series};
 use super::groups::Derived;
-use super::meeting::{Arrival, Between, Meeting, MeetingId, Progress, Series};
 use super::members::{ListId, Lists, Members};
 use super::script::{NONE, Object, Op, Script};
 use super::walk::Fuel;
@@ -41,8 +41,8 @@ pub struct Comm {
 pub enum Known {
     /// The rank has not made the call.
     Later,
-    /// Other ranks have not arrived at this meeting.
-    Waits(MeetingId),
+    /// Other ranks have not arrived at this collective.
+    Waits(CollectiveId),
     /// The communicator.
     Is(CommId),
     /// It cannot be known.
@@ -92,25 +92,25 @@ pub struct Job<'a> {
     pub lists: Lists,
     /// Communicators.
     pub comms: Vec<Comm>,
-    /// Meetings.
-    pub meetings: Vec<Meeting>,
+    /// Collectives.
+    pub collectives: Vec<Collective>,
     /// Leaders that wait for others.
-    pub halves: FxHashMap<Between, MeetingId>,
+    pub halves: FxHashMap<Between, CollectiveId>,
     /// Identities of series whose counts are distrusted.
     distrusted: &'a FxHashSet<u64>,
     /// Identities of series whose counts have turned out wrong.
     pub wrong: FxHashSet<u64>,
     pub(super) players: Vec<Player>,
     derived: Derived,
-    known: FxHashMap<(Series, u32), MeetingId>,
-    pub(super) waiting: FxHashMap<MeetingId, Vec<u32>>,
+    known: FxHashMap<(Series, u32), CollectiveId>,
+    pub(super) waiting: FxHashMap<CollectiveId, Vec<u32>>,
     ready: VecDeque<u32>,
 }
 
 /// Outcome of an attempt to go on.
 enum Step {
     Done,
-    Waits(MeetingId),
+    Waits(CollectiveId),
     Later,
 }
 
@@ -140,7 +140,7 @@ impl<'a> Job<'a> {
             setting,
             lists,
             comms: vec![world],
-            meetings: Vec::new(),
+            collectives: Vec::new(),
             halves: FxHashMap::default(),
             distrusted,
             wrong: FxHashSet::default(),
@@ -163,9 +163,9 @@ impl<'a> Job<'a> {
             }
             self.give_up(fuel)?;
         }
-        for meeting in 0..self.meetings.len() as MeetingId {
+        for collective in 0..self.collectives.len() as CollectiveId {
             fuel.spend(1)?;
-            self.abandon(meeting, fuel)?;
+            self.abandon(collective, fuel)?;
         }
         (self.lists.runs() <= self.setting.most).then_some(())
     }
@@ -192,8 +192,8 @@ impl<'a> Job<'a> {
                             self.players[rank as usize].at[thread] += 1;
                             further = true;
                         }
-                        Step::Waits(meeting) => {
-                            self.waiting.entry(meeting).or_default().push(rank);
+                        Step::Waits(collective) => {
+                            self.waiting.entry(collective).or_default().push(rank);
                             break;
                         }
                         Step::Later => break,
@@ -265,7 +265,7 @@ impl<'a> Job<'a> {
             }
             Object::Made(number) => match self.players[rank as usize].made[number as usize] {
                 Known::Later => Err(Step::Later),
-                Known::Waits(meeting) => Err(Step::Waits(meeting)),
+                Known::Waits(collective) => Err(Step::Waits(collective)),
                 Known::Is(comm) => Ok(Some(comm)),
                 Known::Not => Ok(None),
             },
@@ -354,27 +354,27 @@ impl<'a> Job<'a> {
         }
         let count = self.players[rank as usize].counts.entry(series).or_default();
         *count += 1;
-        let next = self.meetings.len() as MeetingId;
+        let next = self.collectives.len() as CollectiveId;
         let number = *self.known.entry((series, *count)).or_insert(next);
         if number == next {
             let (progress, arrivals) = (Progress::Open, Vec::new());
             let (count, needed) = (*count, self.needed(series));
-            self.meetings.push(Meeting { series, count, arrivals, needed, progress, between: None });
+            self.collectives.push(Collective { series, count, arrivals, needed, progress, between: None });
         }
-        let meeting = &mut self.meetings[number as usize];
-        if meeting.progress != Progress::Open {
+        let collective = &mut self.collectives[number as usize];
+        if collective.progress != Progress::Open {
             return Some(self.unknown(rank, op));
         }
-        meeting.arrivals.push(Arrival { rank, call: op.call, made: op.made, group });
-        meeting.between = meeting.between.or(between);
-        let needed = meeting.needed;
-        let complete = meeting.arrivals.len() as u32 == needed;
+        collective.arrivals.push(Arrival { rank, call: op.call, made: op.made, group });
+        collective.between = collective.between.or(between);
+        let needed = collective.needed;
+        let complete = collective.arrivals.len() as u32 == needed;
         if let Some(made) = self.players[rank as usize].made.get_mut(op.made as usize) {
             *made = Known::Waits(number);
         }
         if complete {
             fuel.spend(u64::from(needed))?;
-            self.meet(number, way);
+            self.complete(number, way);
         }
         Some(Step::Done)
     }
@@ -460,11 +460,11 @@ impl<'a> Job<'a> {
         self.wrong.insert(self.identity_of(series));
     }
 
-    /// Ends a meeting: the arrivals in `given` get these communicators, the others' are unknown.
-    pub fn end(&mut self, meeting: MeetingId, given: &[(Arrival, CommId)]) {
-        let over = &mut self.meetings[meeting as usize];
+    /// Ends a collective: the arrivals in `given` get these communicators, the others' are unknown.
+    pub fn end(&mut self, collective: CollectiveId, given: &[(Arrival, CommId)]) {
+        let over = &mut self.collectives[collective as usize];
         if let (Progress::Half(_), Some(between)) = (over.progress, over.between)
-            && self.halves.get(&between) == Some(&meeting)
+            && self.halves.get(&between) == Some(&collective)
         {
             self.halves.remove(&between);
         }
@@ -479,6 +479,6 @@ impl<'a> Job<'a> {
                 *made = Known::Is(*comm);
             }
         }
-        self.ready.extend(self.waiting.remove(&meeting).into_iter().flatten());
+        self.ready.extend(self.waiting.remove(&collective).into_iter().flatten());
     }
 }

@@ -7,10 +7,10 @@
 //! that does not fit, or is not determined, stays each rank's own.
 
 mod calls;
+mod collective;
+mod complete;
 mod groups;
 mod job;
-mod meet;
-mod meeting;
 mod members;
 mod parts;
 mod scope;

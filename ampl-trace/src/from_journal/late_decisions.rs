@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::journal::{Block, BlockKind};
 use crate::model::WindowSummary;
-use crate::record::{Kind, NO_STRATUM, Record, Records, VERDICT_KEPT, Word};
+use crate::record::{DECISION_KEPT, Kind, NO_STRATUM, Record, Records, Word};
 
 /// Retrospective decisions in a journal.
 #[derive(Debug)]
@@ -14,11 +14,11 @@ pub struct After {
     /// it.
     ended: bool,
     buffered: BTreeSet<u64>,
-    verdicts: BTreeMap<u64, Verdict>,
+    decisions: BTreeMap<u64, RetrospectiveDecision>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Verdict {
+struct RetrospectiveDecision {
     kept: bool,
     probability: f64,
     stratum: Option<u16>,
@@ -29,21 +29,21 @@ struct Verdict {
 impl After {
     /// No decisions; `ended` is true for a run that came to its end.
     pub fn new(ended: bool) -> Self {
-        Self { ended, buffered: BTreeSet::new(), verdicts: BTreeMap::new() }
+        Self { ended, buffered: BTreeSet::new(), decisions: BTreeMap::new() }
     }
 
     /// Takes the record of a decision; `None` if it is too short.
     pub fn take(&mut self, record: Record<'_>) -> Option<()> {
         let (fixed, more) = record.body.split_first_chunk()?;
         let [window, probability, stratum] = fixed.map(u64::from_le_bytes);
-        let kept = record.flags & VERDICT_KEPT != 0;
-        let verdict = Verdict {
+        let kept = record.flags & DECISION_KEPT != 0;
+        let decision = RetrospectiveDecision {
             kept,
             probability: f64::from_bits(probability),
             stratum: (stratum != NO_STRATUM).then_some(stratum.min(u16::MAX.into()) as u16),
             update: more.first().map(|&update| u64::from_le_bytes(update)),
         };
-        self.verdicts.insert(window, verdict);
+        self.decisions.insert(window, decision);
         Some(())
     }
 
@@ -57,8 +57,8 @@ impl After {
     pub fn decide(&self, windows: &mut [WindowSummary]) {
         for window in windows {
             let (single, buffered) = (window.repeat <= 1, self.buffered.contains(&window.window));
-            match self.verdicts.get(&window.window).filter(|_| single && (buffered || window.kept)) {
-                Some(&Verdict { kept, probability, stratum, update }) => {
+            match self.decisions.get(&window.window).filter(|_| single && (buffered || window.kept)) {
+                Some(&RetrospectiveDecision { kept, probability, stratum, update }) => {
                     (window.kept, window.drawn) = (kept || !buffered, kept);
                     (window.probability, window.stratum) = (probability, stratum);
                     window.update = update.unwrap_or(window.update);

@@ -288,7 +288,7 @@ impl Scan {
         match record.kind {
             Kind::Call => return times::call(record).map(drop),
             Kind::Open => return times::open(record).map(drop),
-            Kind::Verdict => return self.after.take(record),
+            Kind::Retrospective => return self.after.take(record),
             _ => {}
         }
         let body = &record.words()[..];

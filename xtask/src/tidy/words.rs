@@ -20,6 +20,8 @@ const STEMS: &[&str] = &[
     "late",
     "look",
     "masses",
+    "meet",
+    "meeting",
     "misfortune",
     "named",
     "nine",

@@ -152,7 +152,7 @@ pub struct Process {
     window: u64,
     judged: u64,
     /// Decisions about windows; a draw that holds counts as kept.
-    pub verdicts: BTreeMap<u64, bool>,
+    pub decisions: BTreeMap<u64, bool>,
     paused: bool,
     now: u64,
     /// Calls that took the short way; `None` where none may.
@@ -202,7 +202,7 @@ impl Process {
             sequence: [0; THREADS],
             window: 0,
             judged: 0,
-            verdicts: BTreeMap::new(),
+            decisions: BTreeMap::new(),
             paused: false,
             now: 0,
             short: None,
@@ -396,7 +396,7 @@ impl Process {
                     // Windows are decided only after they are reported.
                     self.threads[0].close_gathered();
                     self.threads[0].judged(WindowId(self.judged), decided);
-                    self.verdicts.insert(self.judged, keep.unwrap_or(true));
+                    self.decisions.insert(self.judged, keep.unwrap_or(true));
                     self.judged += 1;
                 }
             }

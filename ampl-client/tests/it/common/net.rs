@@ -4,7 +4,7 @@ use ampl_client::tree::WindowDecision;
 use ampl_client::{Node, Policy, Topology};
 use ampl_core::config::Config;
 use ampl_core::draw::{Keep, kept};
-use ampl_core::message::{CensusWindow, Decision, Verdict};
+use ampl_core::message::{CensusWindow, Decision, RetrospectiveDecision};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::population::Total;
@@ -33,9 +33,9 @@ pub struct Net {
     /// Ranks that are not in MPI: they take and send nothing meanwhile.
     pub away: Vec<bool>,
     /// Decides windows of which the ranks have been binned.
-    pub judge: Option<fn(&CensusWindow) -> Verdict>,
-    /// Verdicts of `judge`.
-    pub verdicts: Vec<Verdict>,
+    pub judge: Option<fn(&CensusWindow) -> RetrospectiveDecision>,
+    /// WindowDecisions of `judge`.
+    pub retrospective: Vec<RetrospectiveDecision>,
     /// Decisions that the ranks got.
     pub judged: Vec<(Rank, WindowDecision)>,
 }
@@ -64,7 +64,7 @@ impl Net {
             step_ns: 1_000_000,
             away: vec![false; ranks as usize],
             judge: None,
-            verdicts: Vec::new(),
+            retrospective: Vec::new(),
             judged: Vec::new(),
         }
     }
@@ -98,16 +98,16 @@ impl Net {
                     }
                 }
                 while let Some(binned) = self.nodes[rank].next_binned() {
-                    let verdict = match self.judge {
+                    let decision = match self.judge {
                         Some(judge) => Some(judge(&binned)),
-                        None => self.policy.judge(&binned).map(|(verdict, decisions)| {
+                        None => self.policy.judge(&binned).map(|(decision, decisions)| {
                             self.afterwards.extend(decisions);
-                            verdict
+                            decision
                         }),
                     };
-                    if let Some(verdict) = verdict {
-                        self.nodes[rank].judge(&verdict);
-                        self.verdicts.push(verdict);
+                    if let Some(decision) = decision {
+                        self.nodes[rank].judge(&decision);
+                        self.retrospective.push(decision);
                     }
                 }
                 continue;

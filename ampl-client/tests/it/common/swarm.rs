@@ -302,8 +302,8 @@ impl Swarm {
                 }
             }
             while let Some(binned) = self.nodes[index].next_binned() {
-                if let Some((verdict, _)) = self.policy.judge(&binned) {
-                    self.nodes[index].judge(&verdict);
+                if let Some((decision, _)) = self.policy.judge(&binned) {
+                    self.nodes[index].judge(&decision);
                 }
             }
         } else if !self.up_busy[index] {

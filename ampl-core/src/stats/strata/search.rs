@@ -1,7 +1,7 @@
 //! The search for the cheapest way to keep a window.
 
 use super::outline::Outline;
-use super::{COUNTS, Candidate, Looked, MOVES, PATIENCE, Pricing};
+use super::{COUNTS, Candidate, Looked, MOST_FAILURES, MOVES, Pricing};
 
 impl Pricing<'_> {
     /// The cheapest of the ways along `outline` that are tried, with strata in the run `within`.
@@ -15,12 +15,12 @@ impl Pricing<'_> {
         // A client that decides several groups shall not be busy for much longer than with one. The best ways are
         // tried first: what is left out costs a few ranks in a hundred.
         let share = terms.groups.clamp(1, MOVES).pow(2);
-        let patience = (PATIENCE / share).max(1);
+        let most_failures = (MOST_FAILURES / share).max(1);
         for both in [true, false] {
             let mut since = 0;
             for (low, high) in outline.nested(within, both) {
                 let full = full_of((low, high));
-                if full >= best.total || since > patience {
+                if full >= best.total || since > most_failures {
                     break;
                 }
                 since += 1;
