@@ -34,7 +34,9 @@ mod credits;
 mod ends;
 mod steps;
 
-pub use code::{Callers, FunctionAround, FunctionName, Resolve, SAMPLED_CALLERS};
+pub use code::{
+    Callers, FunctionAround, FunctionName, Resolve, SAMPLED_CALLERS, SAMPLED_FRAMES, SampledCall,
+};
 
 /// How long the region that ends windows may stay unnamed, nanoseconds since T0: the same moment on every rank.
 pub const MARKER_WAIT_NS: u64 = 10_000_000_000;

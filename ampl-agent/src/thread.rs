@@ -39,6 +39,7 @@ mod program;
 mod rare;
 mod regions;
 mod retrospective;
+mod sampled_calls;
 mod short_way;
 mod site;
 mod steps;
@@ -47,6 +48,7 @@ mod structure;
 pub use overhead_check::CHECK_EVERY;
 use overhead_check::LastCheck;
 pub use regions::NamedRegion;
+use sampled_calls::SampledCalls;
 pub use short_way::{Settled, Span};
 use steps::Steps;
 
@@ -58,8 +60,8 @@ pub struct Thread {
     /// The call that the thread is in, for readers.
     pub current: Current,
     sites: SiteTable,
-    /// Callers of sampled calls by site, and true where some calls came from others.
-    ways: FxHashMap<u32, (Box<[u64]>, bool)>,
+    /// Sampled calls by site.
+    ways: FxHashMap<u32, SampledCalls>,
     paths: Paths,
     stream: Stream,
     signatures: Signatures,

@@ -14,7 +14,7 @@ mod spread;
 mod way;
 
 pub use spread::{LEAST, Spread};
-pub use way::{MOST_CALLERS, Way};
+pub use way::{FirstCalls, MOST_CALLERS, Way};
 
 /// Stands for calls beyond a rank's table of sites: of several functions, at several places.
 pub const SEVERAL: u16 = u16::MAX;
@@ -130,11 +130,14 @@ pub struct Known<'a> {
     /// Its callers as sampled: modules, and one more than the offsets of functions, from the call outwards; and whether
     /// they differ beyond.
     pub callers: Option<(Vec<(&'a str, u64)>, bool)>,
+    /// Its first calls, where sampled ones came from elsewhere than the others.
+    pub first: Option<FirstCalls>,
 }
 
 /// Blocks behind the totals that readers may pass over, by number.
 const SPREADS: u64 = 1;
 const WAYS: u64 = 2;
+const FIRST_CALLS: u64 = 3;
 
 /// Exact totals of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -257,6 +260,7 @@ impl Totals {
                 total,
                 spread: detail.map(|detail| &detail.spread).filter(|spread| spread.ranks > 0),
                 callers: callers.map(|way| (way.functions.iter().map(name).collect(), way.several)),
+                first: callers.and_then(|way| way.first),
             }
         })
     }
@@ -316,9 +320,13 @@ impl Totals {
         if self.details.is_empty() {
             return;
         }
-        let (mut spreads, mut ways) = (Vec::new(), Vec::new());
+        let (mut spreads, mut ways, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
+        let mut has_firsts = false;
         for place in self.places.keys() {
             let detail = self.details.get(place);
+            let first = detail.and_then(|detail| detail.way.as_ref()?.first);
+            has_firsts |= first.is_some();
+            FirstCalls::put(first, &mut firsts);
             detail.map(|detail| detail.spread).unwrap_or_default().put(&mut spreads);
             match detail.and_then(|detail| detail.way.as_ref()) {
                 Some(way) => {
@@ -328,7 +336,8 @@ impl Totals {
                 None => put(&mut ways, 0),
             }
         }
-        for (number, block) in [(SPREADS, spreads), (WAYS, ways)] {
+        let firsts = has_firsts.then_some((FIRST_CALLS, firsts));
+        for (number, block) in [(SPREADS, spreads), (WAYS, ways)].into_iter().chain(firsts) {
             put(out, number);
             put(out, block.len() as u64);
             out.extend(block);
@@ -349,6 +358,12 @@ impl Totals {
                     0 => {}
                     _ => self.details.entry(place.clone()).or_default().way = Some(Way::get(&mut reader)?),
                 },
+                FIRST_CALLS => {
+                    let first = FirstCalls::get(&mut reader)?;
+                    if let Some(way) = self.details.get_mut(place).and_then(|detail| detail.way.as_mut()) {
+                        way.first = first;
+                    }
+                }
                 // A block of a later version.
                 _ => return Some(()),
             }

@@ -6,8 +6,8 @@ use ampl_core::mpi::Function;
 use ampl_trace::record::{Kind, put_text};
 
 use super::Thread;
+use super::sampled_calls::SampledCalls;
 use crate::call_end::CallEnd;
-use crate::shared::SAMPLED_CALLERS;
 use crate::sites::SITE_ENTRIES;
 use crate::window::holds;
 
@@ -54,35 +54,32 @@ impl Thread {
     /// Notes how the call of the site of that index got there, if not as those before it.
     #[cold]
     fn sample(&mut self, site: u32) {
-        let Some(callers) = self.shared.callers() else { return };
-        let mut functions = [0; SAMPLED_CALLERS];
-        let number = callers(&mut functions).min(SAMPLED_CALLERS);
+        let Some(call) = self.shared.callers().and_then(|callers| callers()) else { return };
         // An empty stack shows nothing about callers.
-        let functions = &functions[..number];
-        if functions.is_empty() {
+        if call.functions.is_empty() {
             return;
         }
-        let (way, differs) = match self.ways.get(&site) {
-            None => (functions.to_vec(), false),
-            Some((known, _)) if **known == *functions => return,
-            Some((known, differed)) => {
-                let same = known.iter().zip(functions).take_while(|(known, own)| known == own).count();
-                if *differed && same == known.len() {
+        let number = self.sites.calls(site);
+        let calls = match self.ways.remove(&site) {
+            None => SampledCalls::new(call, number),
+            Some(mut known) => {
+                if !known.add(&call, number) {
+                    self.ways.insert(site, known);
                     return;
                 }
-                (known[..same].to_vec(), true)
+                known
             }
         };
-        let mut body = vec![u64::from(site), differs.into()];
-        for &function in &way {
+        let mut body = vec![u64::from(site), calls.head()];
+        for &function in &calls.functions {
             let (path, offset) = (self.shared.resolve)(function);
             body.extend([u64::from(self.module(&path)), offset + 1]);
         }
         self.stream.record(Kind::Way, 0, &body);
-        if way.is_empty() {
+        if calls.are_enough() {
             self.sites.sampled_enough(site);
         }
-        self.ways.insert(site, (way.into(), differs));
+        self.ways.insert(site, calls);
     }
 
     /// Index of the site of a call of `function` that returns to `address`; of all its calls, where sites are not

@@ -13,6 +13,7 @@ use ampl_core::units::WindowId;
 use ampl_trace::loops::{Calls, Set, Token, Ways, fold, raw_hashes};
 use ampl_trace::record::TEXT_TIMESTEP;
 use ampl_trace::timestep::{FollowedSteps, TimestepRecord};
+use ampl_trace::totals::FirstCalls;
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::Thread;
@@ -213,9 +214,11 @@ impl Thread {
         let functions: Vec<u16> = steps.shapes.iter().map(|shape| shape.call.function).collect();
         let ways = Ways::new(steps.shapes.iter().map(|shape| self.way(shape)).collect());
         let encloses = |inner: &Set, rest: &Set| ways.encloses(inner, rest);
+        let first: Vec<_> = steps.shapes.iter().map(|shape| self.first_calls(shape)).collect();
         let calls = Calls {
             tokens: &steps.tokens,
             functions: &functions,
+            first: &first,
             arguments: &steps.arguments,
             encloses: &encloses,
             work: MOST_WORK,
@@ -231,10 +234,16 @@ impl Thread {
     fn way(&self, shape: &Shape) -> Option<Vec<u64>> {
         let mut way: Vec<u64> = shape.function.into_iter().collect();
         match &shape.callers[..] {
-            [] => way.extend(&*self.ways.get(shape.sites.first()?)?.0),
+            [] => way.extend(&*self.ways.get(shape.sites.first()?)?.functions),
             callers => way.extend(callers),
         }
         Some(way)
+    }
+
+    /// First calls of `shape`, where they came from elsewhere than those behind them.
+    fn first_calls(&self, shape: &Shape) -> Option<FirstCalls> {
+        let [site] = shape.sites[..] else { return None };
+        self.ways.get(&site)?.first()
     }
 
     /// Finds the meaning of terminals that have come since the last search.

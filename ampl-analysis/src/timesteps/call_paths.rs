@@ -1,7 +1,7 @@
 //! Functions on the way to calls.
 
 use ampl_trace::loops::Ways;
-use ampl_trace::totals::Totals;
+use ampl_trace::totals::{FirstCalls, Totals};
 use rustc_hash::FxHashMap;
 
 use super::shapes::{Frame, Shape};
@@ -16,6 +16,7 @@ type Way<'a> = Vec<Frame<'a>>;
 #[derive(Clone, Debug, Default)]
 pub struct Sampled<'a> {
     ways: FxHashMap<(u16, Vec<Frame<'a>>), Way<'a>>,
+    first: FxHashMap<(u16, Vec<Frame<'a>>), FirstCalls>,
 }
 
 impl<'a> Sampled<'a> {
@@ -23,7 +24,17 @@ impl<'a> Sampled<'a> {
     pub fn of(totals: &'a Totals) -> Self {
         let way =
             |known: ampl_trace::totals::Known<'a>| Some(((known.function, known.path), known.callers?.0));
-        Self { ways: totals.known().filter_map(way).collect() }
+        let first = |known: ampl_trace::totals::Known<'a>| Some(((known.function, known.path), known.first?));
+        Self {
+            ways: totals.known().filter_map(way).collect(),
+            first: totals.known().filter_map(first).collect(),
+        }
+    }
+
+    /// First calls of `shapes`, where sampled ones came from elsewhere than those behind them.
+    pub fn first(&self, shapes: &[Shape<'a>]) -> Vec<Option<FirstCalls>> {
+        let first = |shape: &Shape<'a>| self.first.get(&(shape.function, shape.path.clone())).copied();
+        shapes.iter().map(first).collect()
     }
 
     /// Ways to `shapes`.

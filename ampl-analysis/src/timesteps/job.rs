@@ -41,6 +41,7 @@ pub fn timesteps<'a>(
         has_calls = true;
         let shapes = Shapes::of(&group, &thread);
         let ways = sampled.to(&shapes.shapes, around);
+        let first = sampled.first(&shapes.shapes);
         let functions: Vec<u16> = shapes.shapes.iter().map(|shape| shape.function).collect();
         let encloses = |inner: &Set, rest: &Set| ways.encloses(inner, rest);
         let ranks: Vec<u32> = group.ranks().collect();
@@ -55,6 +56,7 @@ pub fn timesteps<'a>(
             let calls = Calls {
                 tokens: &shapes.tokens,
                 functions: &functions,
+                first: &first,
                 arguments: &arguments,
                 encloses: &encloses,
                 work: MOST_WORK,

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use ampl_agent::Thread;
-use ampl_agent::shared::SAMPLED_CALLERS;
+use ampl_agent::shared::{SAMPLED_CALLERS, SAMPLED_FRAMES, SampledCall};
 use rustc_hash::FxHashMap;
 
 use crate::entry::{Origin, entry};
@@ -92,26 +92,26 @@ pub struct Walker {
 /// The walker of sampled calls, which all threads share; a thread that finds it taken takes no sample.
 static SAMPLES: Mutex<Option<Box<Walker>>> = Mutex::new(None);
 
-/// The functions on the way to the call that the calling thread is in ([`ampl_agent::shared::Callers`]).
+/// The way to the call that the calling thread is in ([`ampl_agent::shared::Callers`]).
 #[cold]
-pub fn callers(functions: &mut [u64; SAMPLED_CALLERS]) -> usize {
+pub fn callers() -> Option<SampledCall> {
     // SAFETY: the calling thread's own block.
     let here = unsafe { &*entry() };
     if here.inside == 0 {
-        return 0;
+        return None;
     }
     let origin = Origin { address: here.outer.address, stack: here.inside, bp: here.outer_bp };
-    let Ok(mut samples) = SAMPLES.try_lock() else { return 0 };
+    let mut samples = SAMPLES.try_lock().ok()?;
     if samples.is_none() {
-        *samples = Walker::new(SAMPLED_CALLERS + 1);
+        *samples = Walker::new(SAMPLED_FRAMES);
     }
-    let Some(walker) = samples.as_mut() else { return 0 };
+    let walker = samples.as_mut()?;
     walker.move_to_this_thread();
     walker.follow(origin);
+    let path = &walker.track.path;
     // The first is the function that makes the call.
-    let found = walker.track.path.functions().get(1..).unwrap_or_default();
-    functions[..found.len()].copy_from_slice(found);
-    found.len()
+    let functions = path.functions().iter().skip(1).take(SAMPLED_CALLERS).copied().collect();
+    Some(SampledCall { functions, addresses: path.frames().to_vec(), is_whole: !path.is_full() })
 }
 
 /// The memo that a call has.

@@ -30,13 +30,14 @@ use crate::model::{
 };
 use crate::record::{
     Kind, OBJECT_HANDLE, Record, Records, TEXT_DECISION, TEXT_LEFT_OUT, TEXT_METADATA, TEXT_RUN, TEXT_STEP,
-    TEXT_TIMESTEP, WINDOW_BUFFERED, WINDOW_DRAWN, WINDOW_FIXED_WORDS, WINDOW_INCLUSION, WINDOW_KEPT,
-    WINDOW_PARTIAL, WINDOW_PARTNER, WINDOW_RUN, WINDOW_STRATUM, Word, get_text,
+    TEXT_TIMESTEP, WAY_LEAST, WAY_MOST, WAY_NUMBER, WINDOW_BUFFERED, WINDOW_DRAWN, WINDOW_FIXED_WORDS,
+    WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, WINDOW_RUN, WINDOW_STRATUM, Word,
+    get_text,
 };
 use crate::structure::{Comm, RankStructure, Signature, ThreadStructure};
 use crate::timestep::TimestepRecord;
 use crate::timing::{Encoder, Settings};
-use crate::totals::{MOST_CALLERS, SEVERAL, Totals, Way};
+use crate::totals::{FirstCalls, MOST_CALLERS, SEVERAL, Totals, Way};
 use clock::Clock;
 use late_decisions::After;
 use paths::Paths;
@@ -216,7 +217,8 @@ impl Scan {
         let entries = words_of(blocks, BlockKind::Sites).map(|words| words.len() / SITE_WORDS).max();
         let mut sites = Sites { near: vec![0; entries.unwrap_or(0)], far: BTreeMap::new() };
         let mut signatures: Vec<Signature> = Vec::new();
-        let mut ways: Vec<(u32, Way)> = Vec::new();
+        // Of a site the last record counts.
+        let mut ways: BTreeMap<u32, Way> = BTreeMap::new();
         let mut gaps = gaps::Records::default();
         for words in words_of(blocks, BlockKind::Stream) {
             let damage_before = self.out.damage.len();
@@ -226,7 +228,7 @@ impl Scan {
                     Kind::Signature => {
                         sequence::signature(record).map(|signature| signatures.push(signature))
                     }
-                    Kind::Way => way(record).map(|way| ways.push(way)),
+                    Kind::Way => way(record).map(|(site, way)| drop(ways.insert(site, way))),
                     Kind::Unrecorded => gaps.unrecorded(record),
                     Kind::Gap => gaps.span(record, self.clock),
                     _ => self.take(thread, record, &mut sites),
@@ -253,7 +255,7 @@ impl Scan {
         for words in words_of(blocks, BlockKind::Sites) {
             self.out.aggregates.extend(aggregates(words, &sites, self.clock));
             let entries = words.as_chunks::<SITE_WORDS>().0;
-            self.out.ways.extend(ways.drain(..).filter_map(|(index, way)| {
+            self.out.ways.extend(std::mem::take(&mut ways).into_iter().filter_map(|(index, way)| {
                 let function = u64::from_le_bytes(entries.get(index as usize)?[1]) as u16;
                 Some((function, sites.stored(index).checked_sub(1)?, way))
             }));
@@ -366,10 +368,12 @@ impl Scan {
 /// Index of a site, and the path of sampled calls to it.
 fn way(record: Record<'_>) -> Option<(u32, Way)> {
     let body = record.words();
-    let (&[index, several], functions) = body.split_first_chunk()?;
+    let (&[index, head], functions) = body.split_first_chunk()?;
+    let [least, most] = [WAY_LEAST, WAY_MOST].map(|shift| head >> shift & WAY_NUMBER);
+    let first = (0 < least && least <= most).then_some(FirstCalls { least, most });
     let functions = functions.as_chunks::<2>().0.iter().take(MOST_CALLERS);
     let functions = functions.map(|&[module, offset]| (module as u32, offset)).collect();
-    Some((index as u32, Way { functions, several: several != 0 }))
+    Some((index as u32, Way { functions, several: head & 1 != 0, first }))
 }
 
 /// Numbers in the trace of one thread's call sites, by their index in its site table.

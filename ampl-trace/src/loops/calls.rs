@@ -9,7 +9,9 @@ use super::find::{Finder, Found};
 use super::flow_graph::Set;
 use super::repetition::{Repetition, longest};
 use super::sequence::{Anchor, Flow, Sequence, Slice, Token};
+use super::warm_up::WarmUp;
 use crate::grammar::Grammar;
+use crate::totals::FirstCalls;
 
 /// Kinds of arguments at one place from which on they tell parts of a step apart.
 const LEAST_KINDS: usize = 3;
@@ -22,6 +24,8 @@ pub struct Calls<'a> {
     pub tokens: &'a [Token],
     /// Function of each shape.
     pub functions: &'a [u16],
+    /// First calls of each shape, where sampled ones came from elsewhere than those behind them.
+    pub first: &'a [Option<FirstCalls>],
     /// [Hashes of arguments](super::hashes) by terminal.
     pub arguments: &'a [(Option<u64>, u64)],
     /// True where the loop of the first shapes lies in a function that makes calls of the second besides.
@@ -80,7 +84,26 @@ impl Calls<'_> {
         if let Some(refined) = self.by_arguments(grammar, &found, calls) {
             return Ok(Some(refined));
         }
-        Ok(Some(self.described(&sequence, &found, &|shape| shape, false)))
+        let steps = self.described(&sequence, &found, &|shape| shape, false);
+        let (inside, before) = (sequence.flow(&found.inside), sequence.flow(&found.before));
+        let warm_up = WarmUp::of(&inside, &before, found.steps, self.first);
+        Ok(Some(self.without(steps, &warm_up)))
+    }
+
+    /// `steps` less those of `warm_up`, which come before them. The loop is not searched again: it may do more in each
+    /// step than the calls that warm up.
+    fn without(&self, mut steps: Steps, warm_up: &WarmUp) -> Steps {
+        steps.steps -= warm_up.steps;
+        steps.warm_up += warm_up.steps;
+        for &(shape, calls) in &warm_up.calls {
+            let function = self.functions[shape as usize];
+            if let Some(sum) = steps.functions.get_mut(&function) {
+                *sum = sum.saturating_sub(calls);
+            }
+            steps.calls = steps.calls.saturating_sub(calls);
+            steps.start_up = steps.start_up.saturating_add(calls);
+        }
+        steps
     }
 
     /// The loop by shapes and arguments, where that is one outside of `found`: calls of all parts of its steps look

@@ -4,7 +4,7 @@
 //! that follow each other make a flow graph, whose natural loops are the program's. Of loops inside each other the
 //! outermost one is taken; one inside it, where that has nine tenths of the calls, is gone through equally often each
 //! time, and lies in the same function. Iterations are counted inside the loop: steps before it that warm up are
-//! counted apart.
+//! counted apart, also where nothing but their return addresses tells them from the loop's own.
 //!
 //! Readers examine finished runs by it, and agents the calls of a running program.
 
@@ -17,6 +17,7 @@ mod flow_graph;
 mod fold;
 mod repetition;
 mod sequence;
+mod warm_up;
 mod ways;
 
 pub use arguments::{hashes, raw_hashes};

@@ -3,11 +3,11 @@
 use ampl_core::mpi::{Function, ids};
 use ampl_trace::record::{CALL_MISS, GAP};
 use ampl_trace::structure::{JobStructure, RankStructure, Signature, ThreadStructure};
-use ampl_trace::totals::Totals;
+use ampl_trace::totals::{FirstCalls, Totals, Way};
 
 use super::super::{Absence, Count, Timesteps, timesteps};
 use super::grammar;
-use ampl_trace::site::Site;
+use ampl_trace::site::{Aggregate, Site};
 
 /// A call at a place of its own: its function, and the rank it names.
 type Call = (Function, Option<u64>);
@@ -123,4 +123,38 @@ fn polls_do_not_count_and_gaps_are_told() {
     let paused = job([rank(0, &calls, &order, CALL_MISS)]);
     let own = of(&paused).outcome.unwrap();
     assert_eq!((own.steps, own.calls_per_step, own.missing), (40, 1.0, 6.0));
+}
+
+/// Totals of a rank whose places 1 and 2 had such first calls.
+fn with_first(rank: &RankStructure, calls: u64, first: [Option<FirstCalls>; 2]) -> Totals {
+    let entry = |site: u32| {
+        let function = rank.threads[0].signatures[site as usize].function;
+        Aggregate { site: Some(site), function, calls, ..Aggregate::default() }
+    };
+    let mut totals = Totals::of(rank.rank, &rank.modules, &rank.sites, &[entry(1), entry(2)]);
+    for (site, first) in [1, 2].into_iter().zip(first) {
+        let function = rank.threads[0].signatures[site].function;
+        let way = Way { functions: vec![(0, 1)], several: false, first };
+        totals.add_way(function, vec![(0, 16 * site as u64)], way);
+    }
+    totals
+}
+
+#[test]
+fn a_step_to_warm_up_is_told_by_where_it_comes_from() {
+    let once = Some(FirstCalls { least: 1, most: 1 });
+    let of = |first: [Option<FirstCalls>; 2]| {
+        let ranks: Vec<RankStructure> = (0..4).map(|rank| stepping(rank, 11)).collect();
+        let totals = ranks.iter().map(|rank| with_first(rank, 11, first));
+        let totals = totals.reduce(|mut all, next| {
+            all.join(next);
+            all
+        });
+        let (job, totals) = (job(ranks), totals.unwrap());
+        let own = timesteps(&job, &totals, &mut |_, _| None).outcome.unwrap();
+        (own.steps, own.warm_up, own.start_up, own.calls_per_step, own.place.is_marker)
+    };
+    assert_eq!(of([once, once]), (10, 1, 3.0, 2.0, true));
+    assert_eq!(of([None, once]), (11, 0, 1.0, 2.0, true));
+    assert_eq!(of([None, None]), (11, 0, 1.0, 2.0, true));
 }
