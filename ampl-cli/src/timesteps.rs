@@ -91,6 +91,8 @@ struct Row<'a> {
 struct RankCount {
     count: Option<u64>,
     ranks: String,
+    /// True where calls of these ranks were counted and not recorded: there may be more steps.
+    gaps: bool,
 }
 
 /// Calls in a step by function, most first.
@@ -108,6 +110,7 @@ impl<'a> Row<'a> {
         let count = |count: &ampl_analysis::timesteps::Count| RankCount {
             count: count.steps,
             ranks: RankSet::from_iter(count.ranks.iter().copied()).to_string(),
+            gaps: count.has_gaps,
         };
         Self {
             count: found.steps,

@@ -84,7 +84,8 @@ fn ranks(out: &mut impl Write, row: &Named) -> io::Result<()> {
     for other in row.counts.iter().filter(|other| other.steps != row.steps) {
         let ranks = RankSet::from_iter(other.ranks.iter().copied());
         let steps = other.steps.map_or("no loop".into(), |steps| plural(steps, "step"));
-        writeln!(out, "  {:<14}{steps} by the calls of ranks {ranks}", "others")?;
+        let least = if other.has_gaps { ", of which some are not recorded" } else { "" };
+        writeln!(out, "  {:<14}{steps} by the calls of ranks {ranks}{least}", "others")?;
     }
     if row.examined < row.ranks {
         let missing = plural((row.ranks - row.examined).into(), "rank");

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ampl_trace::loops::{Calls, MOST_WORK, Set, Steps};
+use ampl_trace::grammar::Grammar;
+use ampl_trace::loops::{Calls, MOST_WORK, Set, Steps, Token};
 use ampl_trace::structure::{GroupThread, JobStructure, RankGroup};
 use ampl_trace::totals::Totals;
 
@@ -24,6 +25,8 @@ struct RankLoop<'a> {
 struct Same<'a> {
     ranks: Vec<u32>,
     found: Option<RankLoop<'a>>,
+    /// True where calls were counted and not recorded: there may be more steps.
+    has_gaps: bool,
 }
 
 /// The timestep loop of the calls of `structure`; `totals` has the ways of sampled calls, and `around` knows the
@@ -68,21 +71,35 @@ pub fn timesteps<'a>(
                 RankLoop { common: ways.common(&steps.body), steps, place }
             };
             match calls.find(&grammar) {
-                Ok(found) => all.push(Same { ranks: own.to_vec(), found: found.map(described) }),
+                Ok(found) => all.push(Same {
+                    ranks: own.to_vec(),
+                    found: found.map(described),
+                    has_gaps: has_gaps(&grammar, &shapes.tokens),
+                }),
                 Err(_) => is_irregular = true,
             }
         }
     }
     let ranks = structure.job();
-    let examined = all.iter().map(|same| same.ranks.len() as u32).sum();
+    let number = |all: &[Same<'_>]| all.iter().map(|same| same.ranks.len() as u32).sum();
+    let (examined, counted) = (number(&all), counts(&all));
+    // Ranks with gaps do not contradict those that are recorded as a whole.
+    if all.iter().any(|same| !same.has_gaps) {
+        all.retain(|same| !same.has_gaps);
+    }
     let counts = counts(&all);
     let outcome = match counts.first() {
         None if is_irregular => Err(Absence::TooIrregular),
         None if has_calls => Err(Absence::NoLoop),
         None => Err(Absence::NoCalls),
-        Some(first) => agreed(&all, first, &counts, examined, ranks),
+        Some(first) => agreed(&all, first, &counts, number(&all), ranks),
     };
-    Timesteps { ranks, examined, outcome, counts }
+    Timesteps { ranks, examined, outcome, counts: counted }
+}
+
+/// True where calls of `grammar` were counted and not recorded.
+fn has_gaps(grammar: &Grammar, tokens: &[Token]) -> bool {
+    grammar.totals().into_iter().any(|(terminal, _)| tokens.get(terminal as usize) == Some(&Token::Gap))
 }
 
 /// The thread with the most calls.
@@ -98,15 +115,16 @@ fn busiest<'a>(group: &RankGroup<'a>) -> Option<GroupThread<'a>> {
 
 /// Numbers of steps, most ranks first.
 fn counts(all: &[Same<'_>]) -> Vec<Count> {
-    let mut counts: BTreeMap<Option<u64>, Vec<u32>> = BTreeMap::new();
+    let mut counts: BTreeMap<(Option<u64>, bool), Vec<u32>> = BTreeMap::new();
     for same in all {
-        counts.entry(same.found.as_ref().map(|found| found.steps.steps)).or_default().extend(&same.ranks);
+        let steps = same.found.as_ref().map(|found| found.steps.steps);
+        counts.entry((steps, same.has_gaps)).or_default().extend(&same.ranks);
     }
     let mut counts: Vec<Count> = counts
         .into_iter()
-        .map(|(steps, mut ranks)| {
+        .map(|((steps, has_gaps), mut ranks)| {
             ranks.sort_unstable();
-            Count { steps, ranks }
+            Count { steps, ranks, has_gaps }
         })
         .collect();
     counts.sort_by_key(|count| (std::cmp::Reverse(count.ranks.len()), std::cmp::Reverse(count.steps)));

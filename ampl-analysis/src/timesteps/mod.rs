@@ -28,7 +28,8 @@ pub struct Timesteps<'a> {
     pub examined: u32,
     /// The loop.
     pub outcome: Result<Loop<'a>, Absence>,
-    /// Steps that ranks show by themselves, most ranks first; none of ranks without a loop.
+    /// Steps that ranks show by themselves, most ranks first; none of ranks without a loop. Ranks with gaps count for the
+    /// loop only if there are no others.
     pub counts: Vec<Count>,
 }
 
@@ -39,6 +40,8 @@ pub struct Count {
     pub steps: Option<u64>,
     /// The ranks, ascending.
     pub ranks: Vec<u32>,
+    /// True where calls of these were counted and not recorded: there may be more steps.
+    pub has_gaps: bool,
 }
 
 /// Reason why a run has no timestep loop.

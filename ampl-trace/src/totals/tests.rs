@@ -36,7 +36,7 @@ fn made(ranks: &[(Vec<Aggregate>, bool)]) -> Vec<Totals> {
         let (first, library) = (u32::from(*turned), u32::from(!turned));
         for function in 1..3 {
             let functions = vec![(first, 5), (library, outer)];
-            let calls = FirstCalls { least: u64::from(function), most: u64::from(outer) };
+            let calls = FirstCalls { least: u64::from(function), most: outer };
             let first_calls = (rank < 3 || function == 1).then_some(calls).filter(|calls| calls.most == 7);
             totals.add_way(
                 function,

@@ -73,11 +73,29 @@ fn ranks_agree_or_are_named() {
     let one_less = job((0..4).map(|rank| stepping(rank, if rank == 2 { 19 } else { 20 })));
     let found = of(&one_less);
     assert_eq!(found.outcome.map(|own| (own.steps, own.confidence)), Ok((20, 0.75)));
-    let counts = [Count { steps: Some(20), ranks: vec![0, 1, 3] }, Count { steps: Some(19), ranks: vec![2] }];
+    let count = |steps, ranks| Count { steps: Some(steps), ranks, has_gaps: false };
+    let counts = [count(20, vec![0, 1, 3]), count(19, vec![2])];
     assert_eq!(found.counts, counts);
 
     let halves = job((0..4).map(|rank| stepping(rank, if rank < 2 { 19 } else { 20 })));
     assert_eq!(of(&halves).outcome.unwrap_err(), Absence::Disagreement);
+}
+
+#[test]
+fn ranks_with_gaps_do_not_contradict_others() {
+    let cut_off = |number: u32, steps: usize| {
+        let calls = [INIT, (ids::MPI_BARRIER, None), SUM, (Function(GAP), None), END];
+        rank(number, &calls, &[vec![0], [1, 2].repeat(steps), vec![3; 9], vec![4]].concat(), 0)
+    };
+    let all =
+        job((0..4).map(|rank| if rank == 2 { stepping(rank, 20) } else { cut_off(rank, 9 + rank as usize) }));
+    let found = of(&all);
+    assert_eq!(found.outcome.map(|own| (own.steps, own.confidence)), Ok((20, 0.25)));
+    let counted: Vec<_> = found.counts.iter().map(|of| (of.steps, of.has_gaps)).collect();
+    assert_eq!(counted, [(Some(20), false), (Some(12), true), (Some(10), true), (Some(9), true)]);
+    // Without any other their own numbers count.
+    let all = job((0..4).map(|rank| cut_off(rank, if rank == 0 { 9 } else { 12 })));
+    assert_eq!(of(&all).outcome.map(|own| own.steps), Ok(12));
 }
 
 #[test]
