@@ -20,7 +20,7 @@ pub(super) struct SampledCalls {
 enum Origins {
     /// The same for all; and the number of the last.
     One(Box<[u64]>, u64),
-    /// Those of the first calls, and others that are the same for all behind them.
+    /// Addresses of the first calls, and others that are the same for all behind them.
     Two([Box<[u64]>; 2], FirstCalls),
     /// Any.
     Several,
