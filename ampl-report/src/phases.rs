@@ -27,11 +27,11 @@ pub fn lines(phases: &[Phase]) -> Vec<(&'static str, String)> {
 }
 
 fn line(phase: &Phase, all: &[Phase]) -> String {
-    let to = match all.first() == Some(phase) {
-        true => format!(", to {}", duration(phase.boundary_ns)),
+    let error = match all.first() == Some(phase) {
+        true => format!(" ± {}", duration(phase.boundary_ns)),
         false => String::new(),
     };
-    let mut text = format!("{} ({}{to}): ", duration(phase.ns), percent(phase.share));
+    let mut text = format!("{}{error} ({}): ", duration(phase.ns), percent(phase.share));
     let (Some(mpi), true) = (phase.mpi, phase.parallel.is_some()) else {
         return text + &unknown(phase);
     };

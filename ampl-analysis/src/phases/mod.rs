@@ -120,7 +120,7 @@ pub fn of(trace: &Trace) -> Vec<Phase> {
             (found.boundary_ns, found.found_by) = (boundary_ns, known.ranks);
             let whole = times.extent() == Extent::Whole && times.threads <= 1;
             let mpi_ns = whole.then(|| times.times.iter().map(|times| times.mpi).sum());
-            found.top = top::of(trace, &known, &part, mpi_ns);
+            found.top = top::of(trace, &known, &part, mpi_ns, boundary_ns);
             found
         })
         .collect()
