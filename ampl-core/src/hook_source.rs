@@ -20,12 +20,14 @@ pub enum HookSource {
     PerfStubs,
     /// Caliper's annotations.
     Caliper,
+    /// Calls of NCCL or RCCL.
+    Nccl,
 }
 
 impl HookSource {
     /// Every source.
-    pub const ALL: [Self; 6] =
-        [Self::Kokkos, Self::Nvtx, Self::Itt, Self::Ompt, Self::PerfStubs, Self::Caliper];
+    pub const ALL: [Self; 7] =
+        [Self::Kokkos, Self::Nvtx, Self::Itt, Self::Ompt, Self::PerfStubs, Self::Caliper, Self::Nccl];
 
     /// Name of the key in `[hooks]`.
     pub const fn name(self) -> &'static str {
@@ -36,6 +38,7 @@ impl HookSource {
             Self::Ompt => "ompt",
             Self::PerfStubs => "perfstubs",
             Self::Caliper => "caliper",
+            Self::Nccl => "nccl",
         }
     }
 
@@ -46,7 +49,7 @@ impl HookSource {
             Self::Nvtx => Some("NVTX_INJECTION64_PATH"),
             Self::Itt => Some("INTEL_LIBITTNOTIFY64"),
             Self::Ompt => Some("OMP_TOOL_LIBRARIES"),
-            Self::PerfStubs | Self::Caliper => None,
+            Self::PerfStubs | Self::Caliper | Self::Nccl => None,
         }
     }
 
@@ -59,6 +62,7 @@ impl HookSource {
             Self::Ompt => hooks.ompt,
             Self::PerfStubs => hooks.perfstubs,
             Self::Caliper => hooks.caliper,
+            Self::Nccl => hooks.nccl,
         }
     }
 

@@ -20,6 +20,7 @@
 
 pub mod cluster;
 pub mod config;
+pub mod device_call;
 pub mod draw;
 pub mod hook_source;
 pub mod message;

@@ -12,6 +12,7 @@ use ampl_core::config::Arguments;
 use ampl_trace::metadata::{Metadata, cut};
 
 use crate::environment;
+use crate::tools::nccl;
 
 /// Variables whose names begin so set up MPI, its networks and threads.
 const PREFIXES: [&str; 15] = [
@@ -54,6 +55,7 @@ pub fn at_init(arguments: Arguments) -> Metadata {
         limits: Some(machine::limits()),
         job: scheduler::job(),
         adiak: None,
+        device_calls: None,
         left_out,
     }
 }
@@ -61,7 +63,8 @@ pub fn at_init(arguments: Arguments) -> Metadata {
 /// Facts that may have changed, or come to be known, until the end.
 pub fn at_finalize() -> Metadata {
     let (adiak, left_out) = adiak::pairs().map_or((None, 0), |(pairs, left_out)| (Some(pairs), left_out));
-    Metadata { libraries: Some(libraries::mapped()), adiak, left_out, ..Metadata::default() }
+    let device_calls = nccl::is_asked_for().then(nccl::totals);
+    Metadata { libraries: Some(libraries::mapped()), adiak, device_calls, left_out, ..Metadata::default() }
 }
 
 /// Environment modules that are loaded, by the variable that Lmod and Environment Modules keep.

@@ -32,8 +32,23 @@ pub struct Metadata {
     pub job: Option<Job>,
     /// Name-value pairs that the program registered with Adiak on rank 0, in the order of the library.
     pub adiak: Option<Vec<NameValue>>,
+    /// Calls of rank 0 that enqueue communication between devices, by function; absent where nobody asked for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_calls: Option<Vec<DeviceCalls>>,
     /// Number of facts that were left out for want of room.
     pub left_out: u64,
+}
+
+/// Calls of a function that enqueues communication between devices. Their time is that of the calls, not of transfers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviceCalls {
+    /// The function: `ncclAllReduce`.
+    pub function: String,
+    /// Its calls.
+    pub calls: u64,
+    /// Bytes that they enqueued: count times the bytes of an element.
+    pub bytes: u64,
 }
 
 /// A file.
@@ -136,6 +151,7 @@ impl Metadata {
         take(&mut self.limits, later.limits);
         take(&mut self.job, later.job);
         take(&mut self.adiak, later.adiak);
+        take(&mut self.device_calls, later.device_calls);
         self.left_out += later.left_out;
     }
 

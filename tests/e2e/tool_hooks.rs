@@ -181,6 +181,72 @@ fn caliper_annotations() {
     }
 }
 
+/// The function of a call of NCCL's.
+fn function(name: &str) -> &str {
+    name.split(' ').next().expect("a word")
+}
+
+/// With a stand-in for NCCL.
+#[test]
+fn calls_of_nccl() {
+    let stand_in = compile_library("libnccl.so.2", "fake_nccl.cc");
+    let library = stand_in.to_str().expect("a path of ours");
+    let programs = ampl_tests::place::home().join("programs/nccl");
+    let include = format!("-I{}", programs.display());
+    let path = format!("-Wl,-rpath,{}", stand_in.parent().expect("it lies in a directory").display());
+    for mpi in MPIS {
+        for binding in ["-Wl,-z,lazy", "-Wl,-z,now"] {
+            let flags = [include.as_str(), "-Wl,--no-as-needed", library, &path, "-ldl", binding];
+            let name = format!("nccl-training{binding}");
+            let program = mpi.compile_as(&name, "../../integrations/nccl/training.c", &flags);
+            let job = steps(mpi, program).with("NCCL_COUNTS", "1");
+            // The library gets as many calls as without ampl, with the same arguments: it prints both.
+            let run = check(&job, "nccl = true", function, "");
+            device_lines(&run);
+            let off = monitor(&job, "", Form::Run).success();
+            let covered = off.finished.stderr.contains("calls of libnccl.so.2: --hooks nccl asks for them");
+            assert!(covered, "{}", off.finished.stderr);
+            let arguments = [&STEPS.to_string(), "dlsym", library];
+            let past = Job::new(mpi, RANKS, job.program.clone(), &arguments);
+            let past = monitor(&past, "[hooks]\nnccl = true\n", Form::Run).success();
+            assert_eq!(passed(&past, 0, function), BTreeMap::new(), "{mpi:?}");
+            assert!(
+                past.finished.stderr.contains("calls of libnccl.so.2: the program finds"),
+                "{}",
+                past.finished.stderr
+            );
+        }
+    }
+}
+
+/// The lines and totals of calls of NCCL's in `run`.
+fn device_lines(run: &Monitored) {
+    let steps = u64::from(STEPS);
+    let lines = run.events(1);
+    let sums: Vec<_> = lines.iter().filter(|line| line["device"]["function"] == "ncclAllReduce").collect();
+    assert_eq!(sums.len() as u64, 2 * steps);
+    for line in sums {
+        assert_eq!(line["class"], "device");
+        let call = &line["device"];
+        let of = ["count", "datatype_bytes", "bytes", "communicator"].map(|key| call[key].as_u64());
+        assert_eq!(of, [65_536, 4, 262_144, 0].map(Some), "{line}");
+    }
+    let second = lines.iter().find(|line| line["device"]["function"] == "ncclBcast").expect("it is called");
+    assert_eq!(second["device"]["communicator"], 1, "{second}");
+    // Between its group's beginning and end.
+    let names: Vec<_> =
+        lines.iter().filter_map(|line| Some((line["region"].as_str()?, line["enter"] == true))).collect();
+    let begin = names.iter().position(|&edge| edge == ("ncclGroup", true)).expect("a group");
+    assert!(names[begin + 1].0.starts_with("ncclSend"), "{:?}", &names[begin..begin + 3]);
+    let info = run.info();
+    let totals = info["metadata"]["device_calls"].as_array().expect("they are asked for");
+    let bytes = |name: &str| {
+        totals.iter().find(|total| total["function"] == name).map(|total| number(&total["bytes"]))
+    };
+    assert_eq!(bytes("ncclAllReduce"), Some((steps * 262_144) as f64), "{totals:?}");
+    assert_eq!((bytes("ncclBcast"), bytes("ncclBroadcast")), (Some(16.0), Some(262_144.0)), "{totals:?}");
+}
+
 /// By the package `ampl`, which needs no hook.
 #[test]
 fn a_python_program_names_its_parts() {
@@ -222,6 +288,8 @@ fn symbols_are_there_where_they_are_asked_for() {
             ("ompt = true", &["ompt_start_tool"]),
             ("perfstubs = true", &["ps_tool_"]),
             ("caliper = true", &["cali_", "_ZN4cali"]),
+            // NCCL is not there.
+            ("nccl = true", &[]),
         ] {
             let run = monitor(&job, &format!("[hooks]\n{key}\n"), Form::Run).success();
             for line in run.finished.stdout.lines() {

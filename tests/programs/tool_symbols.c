@@ -10,6 +10,7 @@ static const char *NAMES[] = {
     "kokkosp_init_library", "kokkosp_push_profile_region", "kokkosp_begin_parallel_for", "InitializeInjectionNvtx2",
     "__itt_api_init",       "ompt_start_tool",             "ps_tool_initialize",         "ps_tool_timer_start",
     "cali_begin_region",    "cali_end",                    "_ZN4cali8FunctionC1EPKc",
+    "ncclAllReduce",        "ncclGroupStart",
 };
 
 int main(int argc, char **argv)

@@ -125,6 +125,13 @@ pub enum Missing {
     NoSite(u64),
     /// Functions that the program, or a tool loaded before ampl, defines itself.
     Hidden(Vec<String>),
+    /// Calls of NCCL or RCCL.
+    DeviceCalls {
+        /// File names of the libraries.
+        libraries: Vec<String>,
+        /// True where the job asked for the calls.
+        asked_for: bool,
+    },
     /// Extensions of this MPI that are not recorded.
     Extensions(Vec<String>),
     /// The run is one of several processes of its launcher, each a world of its own.

@@ -1,5 +1,6 @@
 //! An entry or exit of a region as a JSON line.
 
+use ampl_core::device_call::DeviceCall;
 use ampl_reader::{Edge, RegionEvent};
 use serde::Serialize;
 
@@ -24,12 +25,29 @@ pub struct JsonRegion<'a> {
     unseen: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<u32>,
+    /// `device` where it stands for a call that enqueues communication between devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<JsonDeviceCall<'a>>,
+}
+
+/// What such a call enqueues.
+#[derive(Serialize)]
+struct JsonDeviceCall<'a> {
+    function: &'a str,
+    count: u64,
+    datatype: Option<&'static str>,
+    datatype_bytes: Option<u64>,
+    bytes: Option<u64>,
+    communicator: Option<u32>,
 }
 
 impl<'a> JsonRegion<'a> {
     /// A line about `event` of the region `name`.
     pub fn of(rank: Option<u32>, name: &'a str, edge: Edge, event: &RegionEvent) -> Self {
         let flag = |set: bool| set.then_some(true);
+        let device = DeviceCall::parse(name);
         Self {
             rank,
             seq: event.seq,
@@ -40,6 +58,15 @@ impl<'a> JsonRegion<'a> {
             at_ns: event.timed.map(|moment| moment.at_ns),
             unseen: flag(event.unseen),
             thread: Some(event.thread).filter(|&thread| thread != 0),
+            class: device.map(|_| "device"),
+            device: device.map(|call| JsonDeviceCall {
+                function: call.function,
+                count: call.count,
+                datatype: call.type_name(),
+                datatype_bytes: call.type_bytes(),
+                bytes: call.bytes(),
+                communicator: call.communicator,
+            }),
         }
     }
 }

@@ -76,7 +76,7 @@ fn every_setting_arrives() {
          [output]\ndir = 'runs/{time}-{app}'\nrecord = 'r/{user}.json'\nmode = '0755'\narguments = 'off'\njournal = '/scratch/j'\ncopy = '1.5s'\nrank_summaries = 'sample'\nverify = true\n\
          [agent]\nmax_overhead = '0.5%'\nmax_structure_overhead = 0.2\nmax_memory = '64 MiB'\n\
          [hooks]\nfunctions = true\nkokkos = true\nnvtx = true\nitt = true\nompt = true\nperfstubs = true\n\
-         caliper = true\nfilter = 'a, b*'\nfloor = '0us'\n",
+         caliper = true\nnccl = true\nfilter = 'a, b*'\nfloor = '0us'\n",
     );
     assert_eq!(notices, vec![]);
     let group = |name: &str, members: &str, target, pinned: &str| Group {
@@ -162,6 +162,7 @@ fn every_setting_arrives() {
             ompt: true,
             perfstubs: true,
             caliper: true,
+            nccl: true,
             filter: filter("a,b*"),
             floor_ns: 0,
         },

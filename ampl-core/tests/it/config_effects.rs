@@ -93,6 +93,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("hooks.ompt", "tests/e2e/tool_hooks.rs", "parallel_regions_of_openmp"),
     ("hooks.perfstubs", "tests/e2e/tool_hooks.rs", "perfstubs_timers_and_counters"),
     ("hooks.caliper", "tests/e2e/tool_hooks.rs", "caliper_annotations"),
+    ("hooks.nccl", "tests/e2e/tool_hooks.rs", "calls_of_nccl"),
     ("hooks.filter", "tests/e2e/regions.rs", "functions_are_left_out_by_name_and_where_they_are_short"),
     ("hooks.floor", "tests/e2e/regions.rs", "functions_are_left_out_by_name_and_where_they_are_short"),
 ];

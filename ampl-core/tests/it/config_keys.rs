@@ -102,6 +102,7 @@ const ROWS: &[(&str, Effect, &str)] = &[
     ("hooks.ompt", Shows(|c| c.hooks.ompt), "true or false"),
     ("hooks.perfstubs", Shows(|c| c.hooks.perfstubs), "true or false"),
     ("hooks.caliper", Shows(|c| c.hooks.caliper), "true or false"),
+    ("hooks.nccl", Shows(|c| c.hooks.nccl), "true or false"),
     ("hooks.filter", Shows(|c| !c.hooks.filter.takes("tiny")), "commas"),
     ("hooks.floor", Shows(|c| c.hooks.floor_ns == 5000), "\"5us\""),
 ];

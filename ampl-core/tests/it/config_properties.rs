@@ -140,11 +140,21 @@ fn any_config() -> impl Strategy<Value = Config> {
             region_floor_ns: regions.1,
         },
     );
-    let hooks = (any::<[bool; 7]>(), filters(), any::<u64>());
-    let hooks =
-        hooks.prop_map(|([functions, kokkos, nvtx, itt, ompt, perfstubs, caliper], filter, floor_ns)| {
-            Hooks { functions, kokkos, nvtx, itt, ompt, perfstubs, caliper, filter, floor_ns }
-        });
+    let hooks = (any::<[bool; 8]>(), filters(), any::<u64>());
+    let hooks = hooks.prop_map(
+        |([functions, kokkos, nvtx, itt, ompt, perfstubs, caliper, nccl], filter, floor_ns)| Hooks {
+            functions,
+            kokkos,
+            nvtx,
+            itt,
+            ompt,
+            perfstubs,
+            caliper,
+            nccl,
+            filter,
+            floor_ns,
+        },
+    );
     let rest = (trace, output, (agent, hooks), sites);
     (sampling, marker, 1..=u32::MAX, prop::collection::vec(metric, 0..5), groups, rest).prop_map(
         |(sampling, marker, every, mut metrics, groups, (trace, mut output, (agent, hooks), mut sites))| {

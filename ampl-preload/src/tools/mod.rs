@@ -5,8 +5,11 @@
 //! ways, or print a line, because a tool's function exists.
 
 mod caliper;
+mod interposed;
 mod itt;
 mod kokkos;
+pub mod nccl;
+mod numbered;
 mod nvtx;
 mod ompt;
 mod open_regions;
@@ -32,7 +35,11 @@ extern "C" fn at_load() {
     contained(|| {
         let wanted = environment::hook_sources();
         WANTED.store(wanted, Ordering::Relaxed);
-        let hidden = |name: &[u8]| source_of(name).is_some_and(|source| wanted & source.bit() == 0);
+        let mut shown = wanted;
+        if shown & HookSource::Nccl.bit() != 0 && !nccl::is_there() {
+            shown &= !HookSource::Nccl.bit();
+        }
+        let hidden = |name: &[u8]| source_of(name).is_some_and(|source| shown & source.bit() == 0);
         if let Some(exports) = Exports::find(hidden) {
             exports.show(|_| false);
         }
@@ -41,7 +48,7 @@ extern "C" fn at_load() {
 
 /// The source that a function of that name belongs to.
 fn source_of(name: &[u8]) -> Option<HookSource> {
-    const NAMES: [(&[u8], HookSource); 7] = [
+    const NAMES: [(&[u8], HookSource); 8] = [
         (b"kokkosp_", HookSource::Kokkos),
         (b"InitializeInjectionNvtx2", HookSource::Nvtx),
         (b"__itt_api_init", HookSource::Itt),
@@ -49,6 +56,7 @@ fn source_of(name: &[u8]) -> Option<HookSource> {
         (b"ps_tool_", HookSource::PerfStubs),
         (b"cali_", HookSource::Caliper),
         (b"_ZN4cali", HookSource::Caliper),
+        (b"nccl", HookSource::Nccl),
     ];
     NAMES.into_iter().find(|(beginning, _)| name.starts_with(beginning)).map(|(_, source)| source)
 }

@@ -4,11 +4,12 @@
 //! encounters them, named after the place of the construct.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use ampl_core::hook_source::HookSource;
 
 use super::is_wanted;
+use super::numbered::Numbered;
 use crate::api;
 use crate::contain::contained;
 use crate::environment;
@@ -36,31 +37,12 @@ pub struct StartResult {
 
 static RESULT: StartResult = StartResult { initialize, finalize, data: AtomicU64::new(0) };
 
-/// Numbers of regions by the addresses of their constructs, 0 where a place of the table is free.
-static ADDRESSES: [AtomicU64; MOST_PLACES] = [const { AtomicU64::new(0) }; MOST_PLACES];
-static REGIONS: [AtomicU32; MOST_PLACES] = [const { AtomicU32::new(0) }; MOST_PLACES];
+/// Regions by the addresses of their constructs.
+static REGIONS: Numbered<MOST_PLACES> = Numbered::new();
 
 /// The number of the region of the construct at `address`.
 fn region_at(address: u64) -> c_int {
-    let first = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize;
-    for step in 0..MOST_PLACES {
-        let at = (first + step) % MOST_PLACES;
-        let mut known = ADDRESSES[at].load(Ordering::Acquire);
-        if known == 0 {
-            let taken = ADDRESSES[at].compare_exchange(0, address, Ordering::AcqRel, Ordering::Acquire);
-            known = taken.err().unwrap_or(address);
-        }
-        if known == address {
-            let region = REGIONS[at].load(Ordering::Relaxed);
-            if region != 0 {
-                return region as c_int;
-            }
-            let region = new_region(address);
-            REGIONS[at].store(region as u32, Ordering::Relaxed);
-            return region;
-        }
-    }
-    0
+    REGIONS.number(address, || new_region(address)).unwrap_or(0)
 }
 
 #[cold]

@@ -170,6 +170,14 @@ fn sentence(gap: &Missing) -> String {
             let (names, more) = some(names);
             format!("{names}{more}: extensions of this MPI that the program uses are not recorded")
         }
+        Missing::DeviceCalls { libraries, asked_for } => {
+            let why = if *asked_for {
+                "the program finds its functions by dlsym, or called none"
+            } else {
+                "--hooks nccl asks for them"
+            };
+            format!("calls of {}: {why}", libraries.join(", "))
+        }
         Missing::Alone(alone) => alone_among(alone),
         Missing::EarlyCalls(calls) => {
             format!("{} of rank 0 before MPI_Init: counted, not in the sequence", plural(*calls, "call"))

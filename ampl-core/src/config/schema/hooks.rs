@@ -28,6 +28,9 @@ settings! {
         caliper: bool = false, Flag,
             "Whether Caliper's annotations are regions.",
             default("false"), examples("true", "\"yes\"");
+        nccl: bool = false, Flag,
+            "Whether calls of NCCL or RCCL are regions, as they are enqueued.",
+            default("false"), examples("true", "\"yes\"");
         filter: RegionFilter = RegionFilter::default(), REGIONS,
             "Functions that are recorded, by their names in the symbol table of their module.",
             default("\"*\""), range(PATTERNS), examples("\"solve*,!tiny\"", "\"\"");
