@@ -2,7 +2,7 @@
  * A plugin of TAU's that joins it with ampl: TAU's timers are regions of ampl, its user events metrics, and TAU traces the
  * rank-windows that ampl keeps. The structures differ from one TAU to the next: compile it against your own.
  *
- *     g++ -shared -fPIC -I$TAU/include -I$AMPL/include -o libampl_tau.so ampl_tau.cpp
+ *     mpicxx -shared -fPIC -std=c++11 $(make -s -f tau.mk) -I$AMPL/include -o libampl_tau.so ampl_tau.cpp
  */
 #include <Profile/Profiler.h>
 #include <Profile/TauEnv.h>
@@ -43,6 +43,13 @@ static void decided(long, int kept, void *)
     TauEnv_set_tracing(kept);
 }
 
+/* TAU writes out what it has buffered only while it traces. */
+static int ended(Tau_plugin_event_pre_end_of_execution_data_t *)
+{
+    TauEnv_set_tracing(1);
+    return 0;
+}
+
 extern "C" int Tau_plugin_init_func(int, char **, int id)
 {
     static Tau_plugin_callbacks_t callbacks;
@@ -51,8 +58,10 @@ extern "C" int Tau_plugin_init_func(int, char **, int id)
     callbacks.FunctionEntry = entered;
     callbacks.FunctionExit = left;
     callbacks.AtomicEventTrigger = triggered;
-    TAU_UTIL_PLUGIN_REGISTER_CALLBACKS(&callbacks, id);
-    if (TauEnv_get_tracing())
+    if (TauEnv_get_tracing()) {
+        callbacks.PreEndOfExecution = ended;
         ampl_on_decision(decided, NULL);
+    }
+    TAU_UTIL_PLUGIN_REGISTER_CALLBACKS(&callbacks, id);
     return 0;
 }

@@ -199,7 +199,7 @@ fn calls_of_nccl() {
             let flags = [include.as_str(), "-Wl,--no-as-needed", library, &path, "-ldl", binding];
             let name = format!("nccl-training{binding}");
             let program = mpi.compile_as(&name, "../../integrations/nccl/training.c", &flags);
-            let job = steps(mpi, program).with("NCCL_COUNTS", "1");
+            let job = steps(mpi, program.clone()).with("NCCL_COUNTS", "1");
             // The library gets as many calls as without ampl, with the same arguments: it prints both.
             let run = check(&job, "nccl = true", function, "");
             device_lines(&run);
@@ -207,7 +207,7 @@ fn calls_of_nccl() {
             let covered = off.finished.stderr.contains("calls of libnccl.so.2: --hooks nccl asks for them");
             assert!(covered, "{}", off.finished.stderr);
             let arguments = [&STEPS.to_string(), "dlsym", library];
-            let past = Job::new(mpi, RANKS, job.program.clone(), &arguments);
+            let past = Job::new(mpi, RANKS, program, &arguments);
             let past = monitor(&past, "[hooks]\nnccl = true\n", Form::Run).success();
             assert_eq!(passed(&past, 0, function), BTreeMap::new(), "{mpi:?}");
             assert!(
