@@ -82,7 +82,8 @@ pub fn missing(trace: &Trace, plan: Option<&Plan>) -> Vec<Missing> {
     if !trace.run.extensions.is_empty() {
         found.push(Missing::Extensions(trace.run.extensions.clone()));
     }
-    found.extend(uncovered::device_calls(trace));
+    let device = uncovered::device_calls(trace);
+    found.extend(device.map(|(libraries, asked_for)| Missing::DeviceCalls { libraries, asked_for }));
     found.extend(trace.run.alone.clone().map(Missing::Alone));
     if trace.run.early_calls > 0 {
         found.push(Missing::EarlyCalls(trace.run.early_calls));

@@ -3,8 +3,6 @@
 use ampl_core::mpi::{FUNCTIONS, Function};
 use ampl_trace::Trace;
 
-use crate::missing_data::Missing;
-
 /// Names of functions of which ampl intercepted no call, because the program or a library before ampl defines them. A
 /// tool may go on to the next definition, and then ampl intercepts its calls. Init shows by the run itself, and
 /// finalize without a call.
@@ -21,15 +19,15 @@ pub fn functions(trace: &Trace) -> Vec<String> {
 }
 
 /// NCCL or RCCL where rank 0 had it mapped and no call of it was recorded: nobody asked for them, or the program found its
-/// functions by `dlsym`.
-pub fn device_calls(trace: &Trace) -> Option<Missing> {
+/// functions by `dlsym`. File names of the libraries, and true where the job asked for the calls.
+pub fn device_calls(trace: &Trace) -> Option<(Vec<String>, bool)> {
     let metadata = &trace.run.metadata;
     let names = metadata.libraries.iter().flatten().filter_map(|library| library.path.rsplit('/').next());
     let is_one = |name: &&str| ["libnccl.", "librccl."].iter().any(|beginning| name.starts_with(beginning));
     let libraries: Vec<String> = names.filter(is_one).map(str::to_owned).collect();
     let calls = metadata.device_calls.as_ref();
     let uncovered = !libraries.is_empty() && calls.is_none_or(Vec::is_empty);
-    uncovered.then_some(Missing::DeviceCalls { libraries, asked_for: calls.is_some() })
+    uncovered.then_some((libraries, calls.is_some()))
 }
 
 /// True where the time that `names` take is not known: some of these functions may exchange messages or wait.

@@ -5,6 +5,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
 /// Names of `ncclDataType_t`, which RCCL shares, and their bytes.
 const TYPES: [(&str, u64); 12] = [
     ("int8", 1),
@@ -66,6 +68,19 @@ impl<'a> DeviceCall<'a> {
             }
         }
         Some(call)
+    }
+}
+
+impl Serialize for DeviceCall<'_> {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        let mut fields = out.serialize_struct("DeviceCall", 6)?;
+        fields.serialize_field("function", self.function)?;
+        fields.serialize_field("count", &self.count)?;
+        fields.serialize_field("datatype", &self.type_name())?;
+        fields.serialize_field("datatype_bytes", &self.type_bytes())?;
+        fields.serialize_field("bytes", &self.bytes())?;
+        fields.serialize_field("communicator", &self.communicator)?;
+        fields.end()
     }
 }
 

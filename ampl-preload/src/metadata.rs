@@ -12,7 +12,7 @@ use ampl_core::config::Arguments;
 use ampl_trace::metadata::{Metadata, cut};
 
 use crate::environment;
-use crate::tools::nccl;
+use crate::tools;
 
 /// Variables whose names begin so set up MPI, its networks and threads.
 const PREFIXES: [&str; 15] = [
@@ -63,7 +63,7 @@ pub fn at_init(arguments: Arguments) -> Metadata {
 /// Facts that may have changed, or come to be known, until the end.
 pub fn at_finalize() -> Metadata {
     let (adiak, left_out) = adiak::pairs().map_or((None, 0), |(pairs, left_out)| (Some(pairs), left_out));
-    let device_calls = nccl::is_asked_for().then(nccl::totals);
+    let device_calls = tools::device_calls();
     Metadata { libraries: Some(libraries::mapped()), adiak, device_calls, left_out, ..Metadata::default() }
 }
 

@@ -29,18 +29,7 @@ pub struct JsonRegion<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     class: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    device: Option<JsonDeviceCall<'a>>,
-}
-
-/// What such a call enqueues.
-#[derive(Serialize)]
-struct JsonDeviceCall<'a> {
-    function: &'a str,
-    count: u64,
-    datatype: Option<&'static str>,
-    datatype_bytes: Option<u64>,
-    bytes: Option<u64>,
-    communicator: Option<u32>,
+    device: Option<DeviceCall<'a>>,
 }
 
 impl<'a> JsonRegion<'a> {
@@ -59,14 +48,7 @@ impl<'a> JsonRegion<'a> {
             unseen: flag(event.unseen),
             thread: Some(event.thread).filter(|&thread| thread != 0),
             class: device.map(|_| "device"),
-            device: device.map(|call| JsonDeviceCall {
-                function: call.function,
-                count: call.count,
-                datatype: call.type_name(),
-                datatype_bytes: call.type_bytes(),
-                bytes: call.bytes(),
-                communicator: call.communicator,
-            }),
+            device,
         }
     }
 }

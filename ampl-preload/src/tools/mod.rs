@@ -8,7 +8,7 @@ mod caliper;
 mod interposed;
 mod itt;
 mod kokkos;
-pub mod nccl;
+mod nccl;
 mod numbered;
 mod nvtx;
 mod ompt;
@@ -18,10 +18,16 @@ mod perfstubs;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ampl_core::hook_source::HookSource;
+use ampl_trace::metadata::DeviceCalls;
 
 use crate::contain::contained;
 use crate::environment;
 use crate::exports::Exports;
+
+/// Calls of NCCL, by function; `None` where the job does not ask for them.
+pub fn device_calls() -> Option<Vec<DeviceCalls>> {
+    is_wanted(HookSource::Nccl).then(nccl::totals)
+}
 
 /// [Bits](HookSource::bit) of the sources that the job asks for.
 static WANTED: AtomicU32 = AtomicU32::new(0);

@@ -121,8 +121,8 @@ impl Call {
         match what {
             What::GroupBegins => api::enter(group()),
             What::GroupEnds => api::exit(group()),
-            // SAFETY: the caller's promise.
             What::Makes(place) if [SUCCESS, IN_PROGRESS].contains(&result) => {
+                // SAFETY: the caller's promise.
                 if let Some(&comm) = unsafe { place.as_ref() }
                     && !comm.is_null()
                 {
@@ -187,11 +187,6 @@ fn metric() -> c_int {
     let made = unsafe { api::ampl_metric_register(BYTES.as_ptr()) };
     METRIC.store(made as u32, Ordering::Relaxed);
     made
-}
-
-/// True where the job asks for these calls.
-pub fn is_asked_for() -> bool {
-    super::is_wanted(SOURCE)
 }
 
 /// True where the process has the library, and its functions can be stood before.
