@@ -25,7 +25,6 @@ pub struct JsonRegion<'a> {
     unseen: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<u32>,
-    /// `device` where it stands for a call that enqueues communication between devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     class: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,7 +35,6 @@ impl<'a> JsonRegion<'a> {
     /// A line about `event` of the region `name`.
     pub fn of(rank: Option<u32>, name: &'a str, edge: Edge, event: &RegionEvent) -> Self {
         let flag = |set: bool| set.then_some(true);
-        let device = DeviceCall::parse(name);
         Self {
             rank,
             seq: event.seq,
@@ -47,8 +45,8 @@ impl<'a> JsonRegion<'a> {
             at_ns: event.timed.map(|moment| moment.at_ns),
             unseen: flag(event.unseen),
             thread: Some(event.thread).filter(|&thread| thread != 0),
-            class: device.map(|_| "device"),
-            device,
+            class: DeviceCall::parse(name).map(|_| "device"),
+            device: DeviceCall::parse(name),
         }
     }
 }
