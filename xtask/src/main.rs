@@ -7,6 +7,7 @@ mod codegen;
 mod compare;
 mod demo;
 mod dist;
+mod pictures;
 mod setup;
 mod shell;
 mod test;
@@ -28,6 +29,7 @@ Usage: cargo xtask COMMAND
   codegen [--check]  write the generated code and docs/configuration.md, or check that they are up to date
   compare OLD NEW RUN...
                      what two builds of ampl print and write of the same runs
+  pictures           the guide's pictures, of the demonstration's report
   tidy               house rules that the compiler does not check
 
 Examples:
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         ["codegen"] => codegen::run(false),
         ["codegen", "--check"] => codegen::run(true),
         ["compare", old, new, runs @ ..] if !runs.is_empty() => compare::run(old, new, runs),
+        ["pictures"] => pictures::run(),
         ["tidy"] => tidy::run(),
         ["help" | "--help" | "-h"] | [_, "--help" | "-h"] => {
             println!("{HELP}");

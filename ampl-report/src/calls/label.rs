@@ -4,7 +4,7 @@ use ampl_analysis::calls::{NOWHERE, Place, starts_programs};
 use ampl_core::mpi::Function as MpiFunction;
 use ampl_reader::sites::{Function, Symbols};
 
-use crate::human::middle;
+use crate::human::{fit, middle};
 
 /// Form of a label for a place without line information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +116,19 @@ fn way(place: &Place<'_>, symbols: &mut Symbols, around: Option<&Function>, mpi:
     text
 }
 
+/// `MPI_Send @ SITE` in at most `room` columns: a site that is too long loses its address, then template arguments and
+/// outer scopes, then its middle.
+pub fn fitted(title: &str, room: usize) -> String {
+    if title.chars().count() <= room {
+        return title.to_owned();
+    }
+    let Some((function, site)) = title.split_once(" @ ") else { return fit(title, room) };
+    let name = site.strip_suffix(')').and_then(|site| site.rsplit_once(" (")).map_or(site, |(name, _)| name);
+    let room = room.saturating_sub(function.chars().count() + 3).max(SHORTEST_MODULE);
+    let is_address = name.contains("+0x");
+    format!("{function} @ {}", if is_address { address(name, room) } else { short(name, room) })
+}
+
 /// True for a function of the C library that starts programs or threads: it says nothing about a call.
 fn is_start(name: &str) -> bool {
     name == "_start"
@@ -207,6 +220,23 @@ mod tests {
     use ampl_core::mpi::FUNCTIONS;
 
     use super::*;
+
+    #[test]
+    fn a_site_that_is_too_long_keeps_its_name() {
+        let site = "MPI_Send @ LAMMPS_NS::CommBrick::reverse_comm (liblammps.so.0+0x2b0cab)";
+        for (title, room, expected) in [
+            (site, 80, site),
+            (site, 45, "MPI_Send @ LAMMPS_NS::CommBrick::reverse_comm"),
+            (site, 34, "MPI_Send @ CommBrick::reverse_comm"),
+            (site, 24, "MPI_Send @ reverse_comm"),
+            ("MPI_Send @ liblammps.so.0+0x2b0cab", 30, "MPI_Send @ lib…s.so.0+0x2b0cab"),
+            ("MPI_Win_fence @ fence.c:9", 34, "MPI_Win_fence @ fence.c:9"),
+            ("MPI_Send @ (anonymous namespace)::f", 20, "MPI_Send @ f"),
+            ("a region of many words", 12, "a region …"),
+        ] {
+            assert_eq!(fitted(title, room), expected, "{title} in {room}");
+        }
+    }
 
     #[test]
     fn long_names_lose_what_tells_least() {

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use ampl_analysis::query::durations::Durations;
 
-use crate::human::{bytes, count, duration, fit};
+use crate::calls::label::fitted;
+use crate::human::{bytes, count, duration};
 
 /// Columns of everything behind the name.
 const NUMBERS: usize = 67;
@@ -28,7 +29,7 @@ pub fn text(found: &Durations, width: usize) -> String {
         let _ = writeln!(
             out,
             "{:<name$}{each:>9}{:>11}{:>9}{:>9}{:>9}{:>9}{:>11}",
-            fit(&title, name - 1),
+            fitted(&title, name - 1),
             count(row.timed),
             duration(row.mean_ns),
             duration(row.median_ns),

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use ampl_analysis::query::summary::{Basis, Row, Summary};
 
+use crate::calls::label::fitted;
 use crate::human::{bytes, count, duration, fit, percent, plural};
 
 /// Columns of everything behind the name.
@@ -113,7 +114,7 @@ fn line(row: &Row, all: f64, name: usize) -> String {
     };
     let moved =
         row.bytes.map_or("not known".into(), |sum| if sum > 0 { bytes(sum as f64) } else { String::new() });
-    let title = fit(&title, name - 1);
+    let title = fitted(&title, name - 1);
     format!("{title:<name$}{calls:>14}{time:>18}{share:>12}{each:>11}{moved:>11}").trim_end().to_owned()
 }
 

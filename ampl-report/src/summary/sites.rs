@@ -261,7 +261,7 @@ mod tests {
     use crate::layout::WIDTH;
 
     fn part(total: &Total) -> Known<'_> {
-        Known { function: ids::MPI_RECV.0, path: Vec::new(), total, spread: None, callers: None }
+        Known { function: ids::MPI_RECV.0, path: Vec::new(), total, spread: None, callers: None, first: None }
     }
 
     #[test]
