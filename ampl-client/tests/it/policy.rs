@@ -6,7 +6,7 @@ use ampl_core::draw::kept;
 use ampl_core::message::{CensusWindow, Decision, Directive, MetricSummary, Shape, Summary};
 use ampl_core::plan::Plan;
 use ampl_core::stats::Basis;
-use ampl_core::stats::estimate::{of_window, ratio_estimate};
+use ampl_core::stats::estimate::ratio_estimate;
 use ampl_core::stats::quantile::normal_two_sided;
 use ampl_core::stats::sizing::{ampl_2008, simple_random};
 use ampl_core::units::{Rank, WindowId};
@@ -300,7 +300,7 @@ fn windows_are_estimated_from_their_summaries() {
         let plan = Plan::new(config, 100).unwrap();
         let (directive, _) = Policy::new(&plan).first_directive();
         let window = add_up(&plan, 0, &totals, &directive, &mut Vec::new());
-        let estimate = of_window(&plan, &window.census, 0, GUIDE).unwrap();
+        let estimate = window.census.estimate(&plan, 0, GUIDE).unwrap();
         assert_eq!((estimate.basis, estimate.population), (basis, 90));
         match basis {
             Basis::Census => {
@@ -315,7 +315,7 @@ fn windows_are_estimated_from_their_summaries() {
                 assert_eq!(estimate.kept, 40);
             }
         }
-        let rest = of_window(&plan, &window.census, 1, GUIDE).unwrap();
+        let rest = window.census.estimate(&plan, 1, GUIDE).unwrap();
         assert_eq!((rest.mean, rest.half_width, rest.kept), (100.0, 0.0, 10));
     }
 }

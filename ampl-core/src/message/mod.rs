@@ -10,6 +10,7 @@
 
 mod decision;
 mod down;
+mod estimate;
 mod moments;
 mod partial;
 mod retrospective;

@@ -7,9 +7,6 @@
 
 use super::moments::Moments;
 use super::quantile::{normal_two_sided, student_two_sided, variance_freedom};
-use crate::config::{Summaries, Target};
-use crate::message::CensusWindow;
-use crate::plan::Plan;
 
 /// Data that an estimate was computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,35 +213,6 @@ fn from_certain(certain: &[Item], population: u64, confidence: f64) -> Option<Es
     let half_width = student_two_sided(confidence, kept - 1.0) * variance.sqrt();
     let half_width = half_width / (count * population as f64 / kept);
     Some(Estimate::new(Basis::Trace, mean, half_width, confidence, (population, certain.len() as u64)))
-}
-
-/// The estimate of one metric of one group from a window's summaries, census or sampled as the
-/// plan says; `None` without observations.
-///
-/// `group` and `metric` index the plan's; static groups, which state no confidence, get 90 %.
-pub fn of_window(plan: &Plan, window: &CensusWindow, group: usize, metric: usize) -> Option<Estimate> {
-    let confidence = match plan.groups[group].target {
-        Target::Bound { confidence, .. } => confidence,
-        Target::Static { .. } => 0.90,
-    };
-    let members = plan.groups[group].members.len();
-    let pinned = plan.groups[group].pinned.len();
-    let cell = |pinned| {
-        let cell = window.partial.cell(group as u16, 0, pinned);
-        cell.and_then(|cell| cell.metrics.get(metric)).copied().unwrap_or_default()
-    };
-    let (drawn, taken) = (cell(false), cell(true));
-    let windows = window.windows();
-    match plan.config.sampling.summaries {
-        Summaries::Census => census(&drawn.census.merged(&taken.census), windows, members, confidence),
-        Summaries::Sampled => {
-            let others = (members - pinned) * windows;
-            let mut estimate = from_moments(&taken.kept, &drawn.kept, others, confidence)?;
-            estimate.population = members;
-            estimate.kept /= windows;
-            Some(estimate)
-        }
-    }
 }
 
 #[cfg(test)]
