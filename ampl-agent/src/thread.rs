@@ -119,7 +119,7 @@ pub struct Thread {
     /// True where calls have gone unstored since the last stored one: a pause, a policy.
     skipped: bool,
     /// True where calls of a function are distinguished by call site.
-    tells_sites: bool,
+    has_sites: bool,
     /// Policy by site; empty where no policy exists.
     selected: Vec<SiteTrace>,
     /// Metrics that observe a site's calls, one bit each; empty where none does.
@@ -151,7 +151,7 @@ impl Thread {
             _ => None,
         };
         let config = &shared.plan.config;
-        let tells_paths = config.trace.call_path_depth > 1;
+        let has_paths = config.trace.call_path_depth > 1;
         let exactly = Settings { error: config.trace.time_error, floor_ns: config.trace.time_floor_ns };
         let prices = config.sampling.budget.map(|_| exactly);
         let mut thread = Self {
@@ -164,7 +164,7 @@ impl Thread {
             signatures: Signatures::default(),
             repeats: Repeats::default(),
             log: Log::new(shared.journal.clone(), number)?,
-            gaps: Gaps::new(shared.journal.clone(), number, !tells_paths)?,
+            gaps: Gaps::new(shared.journal.clone(), number, !has_paths)?,
             structure: shared.plan.config.trace.structure,
             handles: HandleCache::default(),
             totals: Totals::new(&shared.events),
@@ -195,7 +195,7 @@ impl Thread {
             works_rarely: false,
             skipped: false,
             // Metrics and policies of sites need sites to be distinguished.
-            tells_sites: shared.plan.config.trace.call_sites
+            has_sites: shared.plan.config.trace.call_sites
                 || shared.events.observes_sites()
                 || !shared.policies.is_empty(),
             selected: Vec::new(),

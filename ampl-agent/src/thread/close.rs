@@ -26,7 +26,7 @@ fn forget_paused(cells: &mut [Cell], wall: u64, paused: u64) {
 
 /// Rewinds to the first unreported window, among those [passed over](crate::shared::Shared::pass_over); returns how
 /// many are unreported, the open one included.
-fn tell_all(open: &mut OpenWindow) -> u64 {
+fn rewind(open: &mut OpenWindow) -> u64 {
     let unreported = std::mem::take(&mut open.unreported);
     open.window = WindowId(open.window.0 - unreported);
     unreported
@@ -55,7 +55,7 @@ impl Thread {
             counting.close(end, &mut cells);
         }
         forget_paused(&mut cells, wall, paused);
-        let windows = 1 + tell_all(open);
+        let windows = 1 + rewind(open);
         if windows > 1 {
             self.drop_coins(open);
         }
@@ -98,7 +98,7 @@ impl Thread {
         let Some((windows, end)) = shared.over(open, now).filter(|&(windows, _)| windows >= MANY) else {
             return 0;
         };
-        let windows = windows + tell_all(open);
+        let windows = windows + rewind(open);
         self.drop_coins(open);
         let (wall, paused) = shared.length(open, end);
         let wall = wall / windows;

@@ -35,7 +35,7 @@ impl Thread {
     /// Address in the table of sites for calls that return to `address`.
     #[inline(always)]
     pub(super) fn site_key(&self, address: u64) -> u64 {
-        if self.tells_sites { address } else { ANYWHERE }
+        if self.has_sites { address } else { ANYWHERE }
     }
 
     /// Defines the site of a call before the call is made: it may never return.
@@ -46,7 +46,7 @@ impl Thread {
 
     /// Samples how calls reach sites from here on, where paths do not show it anyway.
     pub(super) fn begin_sampling(&mut self) {
-        if self.tells_sites && self.path_frames() == 1 && self.shared.callers().is_some() {
+        if self.has_sites && self.path_frames() == 1 && self.shared.callers().is_some() {
             self.sites.sample();
         }
     }
@@ -88,7 +88,7 @@ impl Thread {
     pub(super) fn site(&mut self, function: Function, address: u64) -> u32 {
         let (site, new) = self.sites.find(self.site_key(address), function.0);
         if new {
-            match self.tells_sites {
+            match self.has_sites {
                 true => self.new_site(site, function, address),
                 false => self.define_site(site, function, ("", 0), &[]),
             }
@@ -99,7 +99,7 @@ impl Thread {
     /// Functions of a path that identify a call's site: above 1, a [path](Self::path) number stands for the call's
     /// address.
     pub fn path_frames(&self) -> usize {
-        if self.tells_sites { self.shared.plan.config.trace.call_path_depth as usize } else { 1 }
+        if self.has_sites { self.shared.plan.config.trace.call_path_depth as usize } else { 1 }
     }
 
     /// Number of the path of these return addresses, innermost first, folded; it stands for a call's return address.

@@ -280,7 +280,7 @@ impl Thread {
     /// Return addresses of the path of the site of that index, without the repetitions of recursion; none where calls
     /// are not told apart by place.
     fn frames(&self, site: u32) -> Vec<u64> {
-        if !self.tells_sites || site == 0 {
+        if !self.has_sites || site == 0 {
             return Vec::new();
         }
         let mut frames = self.paths.frames(self.sites.address(site)).into_vec();

@@ -14,7 +14,7 @@ mod set;
 use ampl_core::cluster::{Aim, MOST_STRATA, OnlineStratum, Proposal, Rule, Strata, Work};
 use ampl_core::config::Mechanism;
 use ampl_core::message::{
-    CensusWindow, Divided, DividedSums, Sampled, Stratification as Told, Stratifications, StratumCount,
+    CensusWindow, Divided, DividedSums, Sampled, Stratification as Sent, Stratifications, StratumCount,
 };
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
@@ -74,7 +74,7 @@ pub(super) struct Stratification {
     check_interval: u64,
     look: Option<Look>,
     /// Divisions sent so far.
-    told: u32,
+    sent: u32,
     next_id: u16,
     /// Number of the group's stratum as long as there is only one.
     single: u16,
@@ -123,7 +123,7 @@ impl Stratification {
             since: 0,
             check_interval: 0,
             look: None,
-            told: 0,
+            sent: 0,
             next_id: 1,
             single: 0,
             current: None,
@@ -155,7 +155,7 @@ impl Stratification {
         terms: Terms,
     ) -> Option<f64> {
         let set = self.current.as_ref()?;
-        let sums = self.sums(window).filter(|sums| sums.number == set.told.number)?;
+        let sums = self.sums(window).filter(|sums| sums.number == set.sent.number)?;
         let of = |(stratum, moments): (&Lasting, &Moments)| {
             let variance = bound.variance(moments, mean);
             let part = Stratum { ranks: stratum.ranks, variance };
@@ -177,7 +177,7 @@ impl Stratification {
     ) {
         let Some(sums) = self.sums(window) else { return };
         for set in self.current.iter_mut().chain(&mut self.pending) {
-            if set.told.number != sums.number {
+            if set.sent.number != sums.number {
                 continue;
             }
             for (stratum, sums) in set.strata.iter_mut().zip(&sums.strata) {
@@ -194,7 +194,7 @@ impl Stratification {
         let Some(sums) = self.sums(window) else { return };
         let windows = window.windows();
         for set in self.current.iter_mut().chain(&mut self.pending) {
-            if set.told.number == sums.number {
+            if set.sent.number == sums.number {
                 set.count(sums, window.first_window, windows);
             }
         }
@@ -221,7 +221,7 @@ impl Stratification {
         if let Some(set) = &self.pending {
             if set.all as f64 >= ENOUGH * self.wish.population as f64 && set.all > 0 {
                 self.current = self.pending.take();
-            } else if first > set.told.from.0.saturating_add(4 * self.windows_per_update + NOTICE) {
+            } else if first > set.sent.from.0.saturating_add(4 * self.windows_per_update + NOTICE) {
                 self.pending = None;
             }
         }
@@ -291,7 +291,7 @@ impl Stratification {
             Some(set) => sampled
                 .stratum
                 .map(usize::from)
-                .filter(|&label| *number == set.told.number && label < set.strata.len()),
+                .filter(|&label| *number == set.sent.number && label < set.strata.len()),
         };
         let mut everywhere: Vec<u32> = newest.iter().map(|sampled| sampled.place).collect();
         for (_, _, sample) in &self.seen {
@@ -323,10 +323,10 @@ impl Stratification {
             self.current = None;
             return;
         };
-        self.told += 1;
+        self.sent += 1;
         let notice = NOTICE.div_ceil(self.windows_per_update).max(1);
-        let told = Told {
-            number: self.told,
+        let sent = Sent {
+            number: self.sent,
             from: WindowId(next.saturating_add(notice).saturating_mul(self.windows_per_update)),
             first: WindowId(first),
             windows: windows.iter().fold(0, |all, window| all | 1 << (window - first)),
@@ -342,7 +342,7 @@ impl Stratification {
             reported: None,
             guides: vec![guide; self.wish.aims.len()],
         });
-        self.pending = Some(Set { strata: strata.collect(), told, counted: WindowId(0), all: 0 });
+        self.pending = Some(Set { strata: strata.collect(), sent, counted: WindowId(0), all: 0 });
     }
 
     /// A directive's part for the group; `None` while there is nothing to send.
@@ -352,10 +352,10 @@ impl Stratification {
         let current = self.current.as_ref();
         Some(Divided {
             group: self.group,
-            number: current.map_or(0, |set| set.told.number),
+            number: current.map_or(0, |set| set.sent.number),
             counted: current.map_or(WindowId(0), |set| set.counted),
             counts: current.map_or_else(Vec::new, |set| set.strata.iter().map(count).collect()),
-            newest: Some(newest.told.clone()),
+            newest: Some(newest.sent.clone()),
             own: None,
         })
     }

@@ -158,7 +158,7 @@ impl RetrospectivePass {
     }
 
     /// Sets in `draws` how many ranks the drawn ones of a stratum stand for.
-    pub fn tell(&self, job: &Job, draws: &mut Draws) {
+    pub fn report(&self, job: &Job, draws: &mut Draws) {
         let groups = job.shape.retrospective.iter().flat_map(|retrospective| &retrospective.groups);
         let decisions = self.judgement.iter().flat_map(|judgement| &judgement.decision.groups);
         for (&index, group) in groups.zip(decisions) {

@@ -24,7 +24,7 @@ pub struct Run {
     /// State of the ranks' divisions, where groups are divided.
     divisions: Option<Stratifications>,
     /// Decision of the policy for the windows after the one under way, made before that was drawn.
-    told: Option<(Directive, Vec<Decision>)>,
+    answer: Option<(Directive, Vec<Decision>)>,
     /// Totals over the update interval of every guide and rank, for `ampl-2008` only.
     totals: Vec<Vec<MetricSummary>>,
     /// Per rank, `true` if it kept any window of the interval.
@@ -43,7 +43,7 @@ impl Run {
         let retrospective = job.shape.retrospective.as_ref().map(|_| RetrospectivePass::default());
         let sampled = vec![false; ranks];
         let divisions = Stratifications::new(job, seed);
-        (Self { seed, policy, directive, retrospective, divisions, told: None, totals, sampled }, decisions)
+        (Self { seed, policy, directive, retrospective, divisions, answer: None, totals, sampled }, decisions)
     }
 
     /// The run's seed.
@@ -57,12 +57,12 @@ impl Run {
         let Some(retrospective) = self.retrospective.as_mut().filter(|_| decides_after(job, window)) else {
             return;
         };
-        let mut told = told(job, window, census, &Draws::none(job));
+        let mut reported = reported(job, window, census, &Draws::none(job));
         if let Some(divisions) = &mut self.divisions {
-            divisions.tell(job, window, census, &mut told);
+            divisions.report(job, window, census, &mut reported);
         }
         // What is decided now holds from the next window on.
-        self.told = self.policy.end_window(&told);
+        self.answer = self.policy.end_window(&reported);
         retrospective.refer(self.policy.reference(), window.number);
     }
 
@@ -88,7 +88,7 @@ impl Run {
     pub fn draw(&self, job: &Job, window: &Window, ranks: Range<u32>) -> Draws {
         let mut draws = Draws::none(job);
         if let Some(retrospective) = self.after(job, window) {
-            retrospective.tell(job, &mut draws);
+            retrospective.report(job, &mut draws);
         } else {
             Stratifications::stand_for(&self.directive, &mut draws);
         }
@@ -153,16 +153,16 @@ impl Run {
         draws: &Draws,
     ) -> Vec<Decision> {
         let decided = match decides_after(job, window) {
-            true => self.told.take(),
+            true => self.answer.take(),
             false => {
-                let mut told = told(job, window, census, draws);
+                let mut reported = reported(job, window, census, draws);
                 if job.shape.interval {
-                    self.add_totals(job, window, draws, &mut told);
+                    self.add_totals(job, window, draws, &mut reported);
                 }
                 if let Some(divisions) = &mut self.divisions {
-                    divisions.tell(job, window, census, &mut told);
+                    divisions.report(job, window, census, &mut reported);
                 }
-                self.policy.end_window(&told)
+                self.policy.end_window(&reported)
             }
         };
         match decided {
@@ -179,7 +179,7 @@ impl Run {
 
     /// Adds the totals that every rank of a live job keeps for itself: those over the windows of the interval that it
     /// kept go into the last of them.
-    fn add_totals(&mut self, job: &Job, window: &Window, draws: &Draws, told: &mut CensusWindow) {
+    fn add_totals(&mut self, job: &Job, window: &Window, draws: &Draws, reported: &mut CensusWindow) {
         draws.ranks.iter().for_each(|&rank| self.sampled[rank as usize] = true);
         for (totals, summaries) in self.totals.iter_mut().zip(&window.guides) {
             for &rank in &draws.ranks {
@@ -191,7 +191,7 @@ impl Run {
         }
         // A rank that kept nothing is not in the sample; one that kept a window in which nothing happened is.
         for rank in (0..job.plan.ranks).filter(|&rank| self.sampled[rank as usize]) {
-            let cell = &mut told.partial.cells[usize::from(job.cells[rank as usize])];
+            let cell = &mut reported.partial.cells[usize::from(job.cells[rank as usize])];
             for (totals, &metric) in self.totals.iter().zip(&job.guides) {
                 let total = &totals[rank as usize];
                 let own = Moments::of_rank(total.n, total.sum, total.sum_sq, total.min, total.max);
@@ -212,10 +212,10 @@ fn decides_after(job: &Job, window: &Window) -> bool {
 }
 
 /// Census of a window as the tree would have reported it.
-fn told(job: &Job, window: &Window, census: &Census, draws: &Draws) -> CensusWindow {
-    let mut told = job.census_window(window.number);
-    told.reported = u64::from(job.plan.ranks);
-    for (cell, part) in told.partial.cells.iter_mut().enumerate() {
+fn reported(job: &Job, window: &Window, census: &Census, draws: &Draws) -> CensusWindow {
+    let mut sums = job.census_window(window.number);
+    sums.reported = u64::from(job.plan.ranks);
+    for (cell, part) in sums.partial.cells.iter_mut().enumerate() {
         part.reported = census.reported[cell];
         part.kept = draws.kept[cell];
         for (guide, &metric) in job.guides.iter().enumerate() {
@@ -226,5 +226,5 @@ fn told(job: &Job, window: &Window, census: &Census, draws: &Draws) -> CensusWin
             slot.kept = draws.moments[cell][guide];
         }
     }
-    told
+    sums
 }

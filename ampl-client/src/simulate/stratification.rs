@@ -62,13 +62,13 @@ impl Stratifications {
         Some(Self { seen: VecDeque::new(), groups: divisions.groups.iter().map(group).collect() })
     }
 
-    /// Puts into `told` what ranks report of `window`.
-    pub fn tell(&mut self, job: &Job, window: &Window, census: &Census, told: &mut CensusWindow) {
+    /// Puts into `reported` what ranks report of `window`.
+    pub fn report(&mut self, job: &Job, window: &Window, census: &Census, reported: &mut CensusWindow) {
         self.seen.push_back((window.number, census.seen.clone()));
         if self.seen.len() > REMEMBERED {
             self.seen.pop_front();
         }
-        for (group, sums) in self.groups.iter().zip(&mut told.partial.divided) {
+        for (group, sums) in self.groups.iter().zip(&mut reported.partial.divided) {
             let in_force = group.known.iter().rev().find(|known| known.division.from.0 <= window.number);
             sums.number = in_force.map_or(0, |known| known.division.number);
             sums.sample = group

@@ -174,7 +174,7 @@ impl RetrospectivePass {
         self.references.push_back(reference.clone());
         let message = Arc::new(DownMessage::Reference(reference));
         for child in 0..self.down.len() {
-            self.tell(child, message.clone());
+            self.send(child, message.clone());
         }
     }
 
@@ -186,7 +186,7 @@ impl RetrospectivePass {
         if directive_due && !first { None } else { queue.pop_front() }
     }
 
-    fn tell(&mut self, child: usize, message: Arc<DownMessage>) {
+    fn send(&mut self, child: usize, message: Arc<DownMessage>) {
         let queue = &mut self.down[child];
         queue.push_back(message);
         if queue.len() > self.waiting {
@@ -218,7 +218,7 @@ impl RetrospectivePass {
         pass(decision, own, &mut before);
         for child in 0..self.down.len() {
             let counts = next(child + 1);
-            self.tell(child, Arc::new(DownMessage::Retrospective(part(decision, counts, &before))));
+            self.send(child, Arc::new(DownMessage::Retrospective(part(decision, counts, &before))));
             pass(decision, counts, &mut before);
         }
         self.before = before;

@@ -41,7 +41,7 @@ struct Level {
 
 impl Level {
     /// True where the mean is coded with the value of that count: at 4, 256, 16384, …
-    fn is_told_at(count: u64) -> bool {
+    fn is_coded_at(count: u64) -> bool {
         count.is_power_of_two() && count.ilog2() % 6 == 2
     }
 }
@@ -125,8 +125,8 @@ impl<B: Bits> Stream<B> {
             let value = i128::from(duration);
             let may_be_short = self.floor == 0 || {
                 let level = *self.level(like, Kind::Duration);
-                let told = Level::is_told_at(level.count + 1);
-                let level = if told { self.floor } else { level.value.into() };
+                let coded = Level::is_coded_at(level.count + 1);
+                let level = if coded { self.floor } else { level.value.into() };
                 start.is_none_or(|start| self.aim.allows(i128::from(start) + level))
             };
             Value { value, plain: value, may_be_short }
@@ -233,7 +233,7 @@ impl<B: Bits> Stream<B> {
         level.count += 1;
         level.sum += plain.clamp(-floor, floor);
         let (before, count, sum) = (level.value, level.count, level.sum);
-        if !Level::is_told_at(count) {
+        if !Level::is_coded_at(count) {
             return Some(before.into());
         }
         let mean = self.signed(Signature::RANK, Kind::Short, sum / i128::from(count))?;

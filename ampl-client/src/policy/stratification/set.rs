@@ -1,6 +1,6 @@
 //! Strata that a group is divided into, and how many ranks of each are drawn.
 
-use ampl_core::message::{DividedSums, Stratification as Told};
+use ampl_core::message::{DividedSums, Stratification as Sent};
 use ampl_core::stats::outliers::{CoverageTarget, with_far};
 use ampl_core::stats::sizing::{Stratum, mean_variance, neyman};
 use ampl_core::units::WindowId;
@@ -11,7 +11,7 @@ use crate::policy::census::CensusTracker;
 #[derive(Clone, Debug)]
 pub struct Set {
     pub strata: Vec<Lasting>,
-    pub told: Told,
+    pub sent: Sent,
     /// Window in which most of their ranks were counted.
     pub counted: WindowId,
     /// Ranks that were counted in it.
