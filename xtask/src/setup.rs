@@ -87,7 +87,9 @@ pub fn libclang() -> bool {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         entries.map(|entry| entry.file_name()).any(|name| {
             let name = name.to_string_lossy();
-            name.starts_with("libclang.so") || name.starts_with("libclang-") && name.contains(".so")
+            // `libclang-cpp` has another interface.
+            let versioned = name.starts_with("libclang-") && !name.starts_with("libclang-cpp");
+            name.starts_with("libclang.so") || versioned && name.contains(".so")
         })
     };
     let llvm = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|entry| entry.path());
