@@ -171,13 +171,14 @@ const BESIDES: [(&str, &str); 9] = [
 ];
 
 /// Beginnings of functions of tools' interfaces, which are hidden when the library is loaded, unless asked for.
-const OF_TOOLS: [&str; 7] = [
+const OF_TOOLS: [&str; 8] = [
     "kokkosp_",
     "InitializeInjectionNvtx2",
     "__itt_api_init",
     "ompt_start_tool",
     "ps_tool_",
     "cali_",
+    "nccl",
     "_ZN4cali",
 ];
 
