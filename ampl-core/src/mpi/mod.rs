@@ -58,10 +58,16 @@ impl Function {
     /// and calls of all ranks of a window that make it, free it or separate its epochs. A fence need not wait where its
     /// assertion says that nothing comes before it (MPI-4.1 §12.5.1).
     pub fn waits_for_all(self) -> bool {
-        let windows =
-            ["MPI_Win_fence", "MPI_Win_free", "MPI_Win_create", "MPI_Win_create_dynamic", "MPI_Win_allocate"];
+        let windows = [
+            "MPI_Win_fence",
+            "MPI_Win_free",
+            "MPI_Win_create",
+            "MPI_Win_create_dynamic",
+            "MPI_Win_allocate",
+            "MPI_Win_allocate_shared",
+        ];
         let name = self.name().strip_suffix("_c").unwrap_or(self.name());
-        self.synchronises() || windows.contains(&name) || name == "MPI_Win_allocate_shared"
+        self.synchronises() || windows.contains(&name)
     }
 
     /// The function of that C-cased name.
