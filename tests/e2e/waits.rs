@@ -19,7 +19,7 @@ const DEFAULT: &str = "[agent]\nmax_overhead = 0.5\n";
 const ALL: &str = "[trace]\ntiming = \"all\"\n[agent]\nmax_overhead = 0.5\n";
 
 /// Rows of `ampl query RUN waits`.
-fn waits(run: &Monitored) -> Vec<Value> {
+pub fn waits(run: &Monitored) -> Vec<Value> {
     let mut command = Command::new(ampl());
     command.arg("query").arg(&run.run).args(["waits", "--json"]);
     let out = process::run(&mut command, Duration::from_secs(60)).success().stdout;
