@@ -18,6 +18,9 @@ pub struct Args {
     /// Start another process that does it, and end
     #[arg(long)]
     detached: bool,
+    /// Copy them once, as they are now, to this directory instead
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "detached")]
+    once: Option<PathBuf>,
 }
 
 /// Copies, or has another process do so.
@@ -25,7 +28,11 @@ pub struct Args {
 /// # Errors
 /// Errors of the run directory, or of starting a process.
 pub fn copy(args: &Args) -> anyhow::Result<ExitCode> {
-    let Args { run, journals, interval, detached } = args;
+    let Args { run, journals, interval, detached, once } = args;
+    if let Some(home) = once {
+        copying::copy_once(journals, home)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     match detached {
         true => {
             let words = ["copy-journals".into(), run.into(), journals.into(), interval.to_string().into()];

@@ -28,7 +28,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::query::sites;
-use crate::rundir::{self, RunArg};
+use crate::rundir::{self, RunArg, ViaArg};
 use crate::time_steps::TimeSteps;
 use crate::verdict::{self, Found};
 use crate::{communicators, gaps, output, summary};
@@ -48,6 +48,8 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    via: ViaArg,
 }
 
 /// Prints the summary or the JSON of a run, complete or not.
@@ -55,7 +57,7 @@ pub struct Args {
 /// # Errors
 /// Errors of [`RunArg::read`], and failures to write.
 pub fn info(args: &Args) -> anyhow::Result<ExitCode> {
-    let trace = args.run.read()?;
+    let trace = args.run.read_everywhere(&args.via)?;
     if args.calls {
         sites::print(&trace, args.json)?;
         return Ok(ExitCode::SUCCESS);

@@ -1,11 +1,13 @@
 //! `ampl record`: the records of runs that are there already.
 
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
 
 use ampl_core::config::Config;
 use ampl_export::archive;
-use ampl_launch::environment;
+use ampl_launch::{environment, inherited};
 
 use crate::failure::{Failure, OTHER, USAGE};
 use crate::rundir::RunArg;
@@ -22,6 +24,29 @@ pub struct Args {
     /// File for each record; without it, output.record of the run's own configuration
     #[arg(long, value_name = "PATH")]
     to: Option<String>,
+    /// Have another process do it, and wait ten seconds for it at most
+    #[arg(long, hide = true)]
+    detached: bool,
+}
+
+/// Time that the end of a job waits for its record.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// Has a process of its own write the records; fails where that has failed within the time.
+fn apart(args: &Args) -> anyhow::Result<ExitCode> {
+    inherited::leave_processor();
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("record").args(&args.runs).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let (mut child, end) = (command.process_group(0).spawn()?, Instant::now() + WITHIN);
+    loop {
+        match child.try_wait()? {
+            Some(status) if status.success() => return Ok(ExitCode::SUCCESS),
+            Some(_) => return Ok(ExitCode::from(OTHER)),
+            // An archive that is slow must not hold the job.
+            None if Instant::now() >= end => return Ok(ExitCode::SUCCESS),
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
 }
 
 /// Writes the records, and prints their paths to stderr.
@@ -29,6 +54,9 @@ pub struct Args {
 /// # Errors
 /// Errors of [`RunArg::read`]; a [`Failure`] of status 2 where no file is named, of status 1 where one cannot be written.
 pub fn record(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.detached {
+        return apart(args);
+    }
     for run in &args.runs {
         let trace = RunArg { run: run.clone() }.read()?;
         let own = || Config::parse(&trace.run.config).ok().and_then(|(config, _)| config.output.record);

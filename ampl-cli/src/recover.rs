@@ -5,15 +5,17 @@ use std::process::ExitCode;
 
 use ampl_launch::recover as journals;
 
+use crate::rundir::ViaArg;
+
 /// Rebuild the trace of a job that died, from its ranks' journals, and free the memory that these take.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-'ampl run' does this by itself when its launcher returns. Journals in the memory of other hosts are brought home by
---node, started once on each of them.
+'ampl run' does this by itself when its launcher returns. Journals in the memory of other hosts come home by --node, which
+is started on each of them: by srun in the run's Slurm job, else by ssh or --via. Hosts that do not answer are named.
 
-Example:
-  srun ampl recover --node ampl-lmp-4242-20260101T120000
-  ampl recover ampl-lmp-4242-20260101T120000")]
+Examples:
+  ampl recover ampl-lmp-4242-20260101T120000
+  ampl recover ampl-lmp-4242-20260101T120000 --via 'ssh -p 2222 {host}'")]
 pub struct Args {
     /// The run directory, or a directory of journals
     run: PathBuf,
@@ -29,6 +31,8 @@ pub struct Args {
     /// Only bring the journals in this node's memory into the run directory
     #[arg(long, conflicts_with_all = ["others", "output"])]
     node: bool,
+    #[command(flatten)]
+    via: ViaArg,
 }
 
 /// Writes the trace file, reports what it lacks, and removes the journals.
@@ -39,7 +43,10 @@ pub struct Args {
 pub fn recover(args: &Args) -> anyhow::Result<ExitCode> {
     match args.node {
         true => journals::node(&args.run, args.keep_journals)?,
-        false => journals::recover(&args.run, &args.others, args.output.as_deref(), args.keep_journals)?,
+        false => {
+            let (output, via) = (args.output.as_deref(), args.via.command());
+            journals::recover(&args.run, &args.others, output, args.keep_journals, via)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -10,7 +10,8 @@ use ampl_launch::directory::{self, job_id};
 use ampl_launch::job::{Job, Site};
 use ampl_launch::launcher::{Flavour, Inserted};
 use ampl_launch::start::{
-    Awaited, code, exec_argv, files, flavour, insert, resolve_sites, sets_libraries, spawn, starts_here, wait,
+    Awaited, code, exec_argv, files, flavour, insert, resolve_sites, sets_libraries, spawn, starts_here,
+    wait, written,
 };
 use ampl_launch::{counting, environment, leftovers, library, recover};
 use ampl_reader::Trace;
@@ -53,7 +54,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let dir = directory::choose(&request, &job, &programs)?;
     let resolved = resolve_sites(&mut job, &programs)?;
     let exec = exec_argv(&request, &job, &dir, resolved)?;
-    let Inserted { argv, .. } = insert(&args.command, &exec)?;
+    let (argv, _copies) = written(insert(&args.command, &exec)?)?;
     let flavour = flavour(&args.command);
     let awaited = Awaited::begin(&dir);
     let mut child = spawn(&argv)?;

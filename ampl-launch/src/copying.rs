@@ -19,6 +19,8 @@ use ampl_reader::directory::{self, TRACE, host, journals_in, living, nodes};
 use ampl_trace::journal::{BLOCK_HEADER_WORDS, BLOCK_MAGIC, HEADER_WORDS, head, word};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::inherited::leave_processor;
+
 /// Bytes of a page, which blocks are made of.
 const PAGE: usize = HEADER_WORDS * 8;
 /// Bytes that are copied in a second, at most.
@@ -47,6 +49,7 @@ pub fn detach(words: &[OsString]) -> io::Result<()> {
 pub fn copy(run: &Path, place: &Path, interval: Duration) -> io::Result<()> {
     // Where the system refuses, the copies are worth more than the priority.
     _ = rustix::process::nice(19);
+    leave_processor();
     let home = nodes::home(run, &host());
     let mut copies: BTreeMap<PathBuf, Copied> = BTreeMap::new();
     let mut counted = None;
@@ -85,6 +88,26 @@ pub fn copy(run: &Path, place: &Path, interval: Duration) -> io::Result<()> {
     if directory::is_whole(run) {
         _ = fs::remove_dir_all(&home);
         _ = fs::remove_dir(run.join(NODES));
+    }
+    Ok(())
+}
+
+/// Copies the journals in `place` to `home` as they are now.
+///
+/// # Errors
+/// A directory that cannot be written, or a `place` without journals.
+pub fn copy_once(place: &Path, home: &Path) -> io::Result<()> {
+    let journals = journals_in(place);
+    if journals.is_empty() {
+        let why = format!("no journals are in {} of {}", place.display(), host());
+        return Err(io::Error::new(io::ErrorKind::NotFound, why));
+    }
+    leave_processor();
+    fs::create_dir_all(home)?;
+    for journal in journals {
+        if let Ok(source) = File::open(&journal) {
+            Copied::new(&home.join(journal.file_name().unwrap_or_default()))?.update(&source)?;
+        }
     }
     Ok(())
 }
@@ -267,6 +290,18 @@ mod tests {
         assert_eq!(copied.put(PAGE as u64, &own).unwrap(), 0);
         own[2 * PAGE] ^= 1;
         assert_eq!(copied.put(PAGE as u64, &own).unwrap(), PAGE as u64);
+    }
+
+    #[test]
+    fn one_copy_needs_no_run() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (place, home) = (scratch.path().join("place"), scratch.path().join("home"));
+        assert!(copy_once(&place, &home).is_err() && !home.exists());
+        fs::create_dir_all(&place).unwrap();
+        let bytes = [vec![7; PAGE], block(2, 1, 5)].concat();
+        fs::write(place.join("rank-000003.journal"), &bytes).unwrap();
+        copy_once(&place, &home).unwrap();
+        assert_eq!(fs::read(home.join("rank-000003.journal")).unwrap(), bytes);
     }
 
     #[test]

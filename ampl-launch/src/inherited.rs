@@ -51,3 +51,14 @@ pub fn write(descriptor: i32, text: &[u8]) {
     // SAFETY: the bytes are there; a descriptor that is none is refused. Nobody reads an answer.
     unsafe { libc::write(descriptor, text.as_ptr().cast(), text.len()) };
 }
+
+/// Leaves the processors that this process was bound to by the one that started it, for any that the job's container has:
+/// a rank's processor is that rank's alone.
+pub fn leave_processor() {
+    // SAFETY: a set of numbers, whose bits may all be set: the system takes away what the container lacks.
+    unsafe {
+        let mut all: libc::cpu_set_t = std::mem::zeroed();
+        (0..8 * size_of::<libc::cpu_set_t>()).for_each(|cpu| libc::CPU_SET(cpu, &mut all));
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const all);
+    }
+}

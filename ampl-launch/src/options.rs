@@ -39,6 +39,13 @@ pub enum LauncherError {
     NoValue(String),
     /// The option names a file with the programs.
     ProgramsInFile(String),
+    /// The file of programs cannot be read.
+    Unreadable {
+        /// The file.
+        file: String,
+        /// The system's reason.
+        why: String,
+    },
     /// No program stands in that app context (from 1).
     NoProgram(usize),
 }
@@ -49,6 +56,7 @@ impl fmt::Display for LauncherError {
             Self::UnknownOption(option) => write!(f, "unknown launcher option '{option}'"),
             Self::NoValue(option) => write!(f, "launcher option '{option}' lacks its value"),
             Self::ProgramsInFile(option) => write!(f, "'{option}' keeps the programs in a file"),
+            Self::Unreadable { file, why } => write!(f, "cannot read the programs in '{file}': {why}"),
             Self::NoProgram(1) => write!(f, "the launcher's command line names no program"),
             Self::NoProgram(context) => {
                 write!(f, "part {context} of the launcher's command line names no program")

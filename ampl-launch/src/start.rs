@@ -2,12 +2,14 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
 use ampl_core::naming::awaited;
 use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
+use tempfile::NamedTempFile;
 
 use crate::failure::{Failure, Kind};
 use crate::job::{Job, Request};
@@ -76,12 +78,30 @@ pub fn insert(command: &[OsString], exec: &[OsString]) -> Result<Inserted, Failu
     let mut inserted = launcher::insert_exec(flavour, command, exec).map_err(|error| {
         let fix = match error {
             LauncherError::NoProgram(_) => "write: ampl run -- LAUNCHER OPTIONS ./app ARGS",
+            LauncherError::Unreadable { .. } => "name a file that can be read here",
             _ => hint::BY_HAND,
         };
         Failure::message(Kind::Usage, error, format!("command line of {}", word.to_string_lossy()), fix)
     })?;
     inserted.argv.splice(..0, before.iter().cloned());
+    inserted.files.iter_mut().for_each(|(at, _)| *at += before.len());
     Ok(inserted)
+}
+
+/// The command line of `inserted`, in which files of programs are named by copies; these go when they are dropped.
+///
+/// # Errors
+/// A copy that cannot be written.
+pub fn written(inserted: Inserted) -> Result<(Vec<OsString>, Vec<NamedTempFile>), Failure> {
+    let Inserted { mut argv, files, .. } = inserted;
+    let mut copies = Vec::new();
+    for (at, text) in files {
+        let mut copy = NamedTempFile::with_prefix("ampl-programs-")?;
+        copy.write_all(text.as_bytes())?;
+        argv[at] = copy.path().into();
+        copies.push(copy);
+    }
+    Ok((argv, copies))
 }
 
 /// Settings that give call sites as code ranges, where sites need resolving and the programs can be read here;

@@ -27,6 +27,7 @@ use crate::align::Reading;
 use crate::ending::{Ended, Ending};
 use crate::metadata;
 use crate::nodes;
+use crate::own_command;
 use crate::report::message;
 use crate::signals::Held;
 use crate::transport::{Channel, Outbox, TAG_MERGE};
@@ -85,8 +86,8 @@ impl Finalizer {
                     nodes::forget(&self.directory);
                 }
                 self.shared.journal.remove();
-                let Some(journals) = &self.journals else { return };
-                places::leave(journals);
+                self.journals.iter().for_each(|journals| places::leave(journals));
+                self.keep_record();
             }
             Ok(false) => {}
             Err(error) if self.rank == 0 => {
@@ -95,6 +96,19 @@ impl Finalizer {
                 message(&format!("{error}; {}", self.what_is_left()));
             }
             Err(_) => {}
+        }
+    }
+
+    /// Has the run's record written on rank 0, where no other process will: `ampl exec` has none that outlives the program.
+    fn keep_record(&self) {
+        if self.rank > 0 || self.quiet || self.shared.plan.config.output.record.is_none() {
+            return;
+        }
+        // The program may go elsewhere.
+        let run = std::path::absolute(&self.directory).unwrap_or_else(|_| self.directory.clone());
+        if own_command::run(&["record".as_ref(), "--detached".as_ref(), run.as_os_str()]).is_none() {
+            let run = run.display();
+            message(&format!("the record of the run was not written: 'ampl record {run}' says why"));
         }
     }
 

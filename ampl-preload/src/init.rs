@@ -403,12 +403,15 @@ fn write_run_file(told: &Announcement, run: &RunInfo, journals: Option<&Path>) {
     let quoted = |text: &str| format!("{text:?}");
     let command: Vec<String> = run.command.iter().map(|word| quoted(word)).collect();
     let journals = journals.map(|place| format!("journals = {}\n", quoted(&place.to_string_lossy())));
+    let job = metadata::job()
+        .map(|job| format!("scheduler = {}\njob = {}\n", quoted(&job.scheduler), quoted(&job.id)));
     let text = format!(
-        "# Written by ampl when the job started.\nampl = {}\nranks = {}\nstarted_ns = {}\n{}command = [{}]\n\n# Resolved settings.\n{}",
+        "# Written by ampl when the job started.\nampl = {}\nranks = {}\nstarted_ns = {}\n{}{}command = [{}]\n\n# Resolved settings.\n{}",
         quoted(&run.ampl_version),
         run.ranks,
         run.started_ns,
         journals.unwrap_or_default(),
+        job.unwrap_or_default(),
         command.join(", "),
         run.config
     );

@@ -49,6 +49,7 @@ mod loader;
 mod metadata;
 mod nodes;
 mod once;
+mod own_command;
 mod places;
 mod pmpi;
 mod presence;

@@ -13,6 +13,7 @@ use ampl_trace::metadata::{Metadata, cut};
 
 use crate::environment;
 use crate::tools;
+pub use scheduler::job;
 
 /// Variables whose names begin so set up MPI, its networks and threads.
 const PREFIXES: [&str; 15] = [

@@ -75,10 +75,17 @@ fn a_job_leaves_one_record() {
     ask(&["history", "jobs", "--parquet", "-o", "tables"], scratch.path());
     let mut reader = Command::new(program(&["python3"]));
     reader.env("PYTHONPATH", python::readers()).current_dir(scratch.path()).arg("-c").arg(
-        "import duckdb, json; print(json.dumps(duckdb.sql(\"select app, month, count(*), sum(calls)::bigint from \
-         read_parquet('tables/*/*.parquet', hive_partitioning = true) group by all\").fetchall(), default=str))",
+        "import dask.dataframe, duckdb, json\n\
+         duck = duckdb.sql(\"select app, month, count(*), sum(calls)::bigint from \
+         read_parquet('tables/*/*.parquet', hive_partitioning = true) group by all\").fetchall()\n\
+         dask = dask.dataframe.read_parquet('tables', engine='pyarrow')\n\
+         dask = dask.groupby(['app', 'month'], observed=True)['calls'].agg(['count', 'sum']).compute()\n\
+         dask = [[*key, int(count), int(total)] for key, (count, total) in zip(dask.index, dask.values)]\n\
+         print(json.dumps({'duckdb': duck, 'dask': dask}, default=str))",
     );
-    let found = parse(&process::run(&mut reader, Duration::from_secs(120)).success().stdout);
+    let both = parse(&process::run(&mut reader, Duration::from_secs(120)).success().stdout);
+    assert_eq!(both["duckdb"], both["dask"], "{both}");
+    let found = &both["duckdb"];
     let rows = found.as_array().expect("rows");
     assert!(
         rows.iter().all(|row| row[0] == "steady" && row[1].as_str().is_some_and(|month| month.len() >= 7))

@@ -29,6 +29,7 @@ copying=$(named copy-journals | while read pid; do tr '\0' ' ' </proc/$pid/cmdli
 for pid in $copying; do
     tr '\0' '\n' </proc/$pid/environ
     awk '{ print "nice=" $19 }' /proc/$pid/stat
+    sed -n 's/^Cpus_allowed_list:[[:space:]]*/processors=/p' /proc/$pid/status
     ls -l /proc/$pid/fd | sed 's/^/fd: /'
 done >copying.txt
 journals=$(sed -n 's/^journals = "\(.*\)"$/\1/p' "$run/run.toml")
@@ -59,6 +60,13 @@ done
 exit $status
 "#;
 
+/// The first processor that this process may use.
+fn first_processor() -> String {
+    let status = text_of("/proc/self/status".as_ref());
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).expect("a list");
+    list.trim().split(['-', ',']).next().expect("a number").to_owned()
+}
+
 fn shell(script: &str, words: &[OsString], job: &Job, scratch: &Scratch) {
     let run = scratch.path().join("result");
     let before: Vec<OsString> =
@@ -68,6 +76,8 @@ fn shell(script: &str, words: &[OsString], job: &Job, scratch: &Scratch) {
         [ampl().as_os_str(), "exec".as_ref(), "--set".as_ref(), "output.copy=1s".as_ref(), "-o".as_ref()]
             .map(OsString::from)
             .to_vec();
+    // Each rank on one processor.
+    let exec = [["taskset", "-c", &first_processor()].map(OsString::from).to_vec(), exec].concat();
     let exec = [exec, vec![run.into(), "--".into()]].concat();
     command.args([&before[..], words, &job.launch(), &exec, &job.words].concat()).current_dir(scratch.path());
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
@@ -88,6 +98,11 @@ fn copies_are_enough_where_memory_is_cleared() {
         // One process, of which no launcher waits for anything.
         let copying = text("copying.txt");
         assert_eq!(copying.matches("nice=19").count(), 1, "{mpi:?}: {}", all());
+        if std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1) {
+            let bound = format!("processors={}", first_processor());
+            assert!(copying.contains("processors="), "{mpi:?}: {}", all());
+            assert!(!copying.lines().any(|line| line == bound), "{mpi:?}: {}", all());
+        }
         for variable in ["LD_PRELOAD", "OMPI_", "PMI", "AMPL_"] {
             assert!(!copying.lines().any(|line| line.starts_with(variable)), "{mpi:?}: {}", all());
         }

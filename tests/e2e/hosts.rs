@@ -7,7 +7,7 @@ use ampl_tests::hosts::{Hosts, NAMES};
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::{Scratch, ampl};
 use ampl_tests::process::Finished;
-use ampl_tests::run::{Monitored, number, text_of};
+use ampl_tests::run::{Monitored, number, parse, text_of};
 
 const EACH: u32 = 2;
 
@@ -96,6 +96,41 @@ fn journals_of_both_hosts_come_home() {
         let calls = run.decode(rank);
         assert!(calls.iter().filter(|call| call["fn"] == "MPI_Barrier").count() >= 28, "rank {rank}");
     }
+}
+
+#[test]
+fn journals_of_another_host_are_fetched_or_it_is_named() {
+    let Some(hosts) = Hosts::start() else { return };
+    let scratch = Scratch::new("fetched");
+    let run = scratch.path().join("result");
+    let job = Job::of(Mpi::OpenMpi, 2 * EACH, "steady", &["60", "kill-1"]);
+    let exec: Vec<OsString> = vec![ampl().into(), "exec".into(), "-o".into(), (&run).into(), "--".into()];
+    let words = [hosts.launch(Mpi::OpenMpi, EACH), exec, job.words.clone()].concat();
+    let finished = job.run(&hosts.on(0, &words), scratch.path());
+    assert!(!finished.status.success() && run.join("nodes").is_dir(), "{}", finished.stderr);
+    let ask = |words: &[&str], via: &str| -> Finished {
+        let words = [words, &["--via", via]].concat();
+        let words: Vec<OsString> = words.iter().map(OsString::from).chain([(&run).into()]).collect();
+        job.run(&hosts.on(0, &[vec![ampl().into()], words].concat()), scratch.path()).success()
+    };
+    let barriers = |asked: &Finished| number(&parse(&asked.stdout)["functions"]["MPI_Barrier"]);
+    // One of two hosts answers.
+    let lacking = ask(&["info", "--json"], "false {host}");
+    assert!(lacking.stderr.contains(&format!("{} does not answer", NAMES[1])), "{}", lacking.stderr);
+    let whole = ask(&["info", "--json"], &hosts.via());
+    assert!(!whole.stderr.contains("answer"), "{}", whole.stderr);
+    assert!(barriers(&whole) > 1.5 * barriers(&lacking), "{}{}", whole.stdout, lacking.stdout);
+    let names = || {
+        let entries = std::fs::read_dir(run.join("nodes")).expect("a directory").flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>()
+    };
+    assert!(names().iter().all(|name| NAMES.contains(&&**name)), "{:?}", names());
+    let recovered = ask(&["recover"], &hosts.via());
+    let said = &recovered.stderr;
+    assert!(said.contains("4 of 4 ranks") && said.contains("have been removed"), "{said}");
+    let words = ["ls", "-A", "/dev/shm"].map(OsString::from);
+    let memory = job.run(&hosts.on(1, &words), scratch.path()).success().stdout;
+    assert!(!memory.contains("ampl-"), "{memory}");
 }
 
 #[test]

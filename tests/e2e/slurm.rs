@@ -1,15 +1,119 @@
-//! Jobs of a real Slurm of one node: batch scripts with ampl, and the job's number in the run's name.
+//! Jobs of a real Slurm of one node: batch scripts and steps with ampl, the job's number in the run's name, and steps that
+//! bring journals from the job's nodes.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::{Scratch, ampl, home};
-use ampl_tests::process;
-use ampl_tests::run::{parse, text_of};
+use ampl_tests::process::{self, Finished};
+use ampl_tests::run::{number, parse, text_of};
+use serde_json::{Value, json};
 
 /// Status of `one-node.sh` where Slurm does not run.
 const SKIPPED: i32 = 77;
+
+/// The command line `words` in `place`, under a Slurm of its own, with these variables; `None`, with a message, where Slurm
+/// does not run.
+fn under_slurm(place: &Path, words: &[&str], variables: &[(&str, &Path)]) -> Option<Finished> {
+    let mut command = Command::new(home().join("../integrations/slurm/one-node.sh"));
+    command.arg(place.join("slurm")).args(words).envs(variables.iter().copied()).current_dir(place);
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    let finished = process::run(&mut command, Duration::from_secs(180));
+    if finished.status.code() == Some(SKIPPED) {
+        eprintln!("SKIPPED: {}", finished.stderr);
+        return None;
+    }
+    Some(finished)
+}
+
+/// `ampl info` of the run in `place`, which has that name.
+fn info(place: &Path, run: &str) -> Value {
+    let mut command = Command::new(ampl());
+    let shown = process::run(command.arg("info").arg(place.join(run)).arg("--json"), Duration::from_secs(60));
+    parse(&shown.success().stdout)
+}
+
+/// Steps of one job: both MPIs, ampl before srun and behind it, and several programs in a file.
+const STEPS: &str = r#"
+cp "$MPICH" lead; cp "$MPICH" follow
+step="srun --jobid=$(salloc --no-shell --ntasks=2 2>&1 | sed -n 's/.*Granted job allocation //p') --ntasks=2 --overcommit"
+$step --mpi=pmix "$AMPL" exec -o pmix -- "$OPENMPI" 20 || exit 1
+$step --mpi=pmi2 "$AMPL" exec -o pmi2 --set "output.record=$PWD/records/{jobid}.json" -- "$MPICH" 20 || exit 2
+"$AMPL" run -o "before the launcher" -- $step --mpi=pmix "$OPENMPI" 20 || exit 3
+printf '# Two programs\n0 ./lead 20 \\\n finalize\n1 nice ./follow '"'20' %%o\n" >programs
+"$AMPL" run -o "several programs" -- $step --mpi=pmi2 --multi-prog programs || exit 4
+"#;
+
+#[test]
+fn steps_start_both_mpis_and_several_programs() {
+    let scratch = Scratch::new("steps");
+    let place = scratch.path();
+    let (mpich, openmpi) = (Mpi::Mpich.compile("steady"), Mpi::OpenMpi.compile("steady"));
+    let variables = [("MPICH", &*mpich), ("OPENMPI", &*openmpi), ("AMPL", &*ampl())];
+    let Some(finished) = under_slurm(place, &["sh", "-c", STEPS], &variables) else { return };
+    let said = format!("{}{}", finished.stdout, finished.stderr);
+    assert!(finished.status.success(), "{said}");
+    for run in ["pmix", "pmi2", "before the launcher", "several programs"] {
+        let info = info(place, run);
+        assert_eq!((&info["complete"], &info["ranks"]), (&true.into(), &2.into()), "{run}: {info}{said}");
+    }
+    let programs = json!([{"program": "lead", "ranks": "0"}, {"program": "follow", "ranks": "1"}]);
+    assert_eq!(info(place, "several programs")["programs"], programs, "{said}");
+    assert!(said.contains("ampl: lead (rank 0) : follow (1)\n"), "{said}");
+    // No process of ampl's outlives ampl exec: the end of the job writes the record.
+    let records: Vec<_> = std::fs::read_dir(place.join("records")).expect("records").flatten().collect();
+    assert_eq!(records.len(), 1, "{said}");
+    let record = parse(&text_of(&records[0].path()));
+    assert_eq!((&record["complete"], &record["ranks"]), (&Value::Null, &2.into()), "{record}");
+    assert_eq!(record["completeness"]["complete"], true, "{record}");
+}
+
+/// A job that hangs, seen and recovered from another host, to which srun is the only way.
+const ELSEWHERE: &str = r#"
+job=$(salloc --no-shell --ntasks=2 2>&1 | sed -n 's/.*Granted job allocation //p')
+srun --jobid=$job --ntasks=4 --overcommit --mpi=pmi2 "$AMPL" exec -o run -- "$MPICH" 50 >job.out 2>&1 &
+elsewhere() { unshare --uts --mount sh -c 'echo ampl-elsewhere >/proc/sys/kernel/hostname && mount -t tmpfs ampl-test /dev/shm && exec "$@"' sh "$@"; }
+for turn in $(seq 300); do
+    elsewhere "$AMPL" info run --json >live.json 2>live.err
+    missing=; for word in MPI_Recv MPI_Wait MPI_Iprobe; do grep -q "$word" live.json || missing=$word; done
+    [ -z "$missing" ] && break
+    sleep 0.2
+done
+echo "missing: $missing"
+ls run/nodes
+elsewhere "$AMPL" info run --via false 2>&1
+ranks=$(sed -n 's/.* pid=\([0-9]*\) .*/\1/p' run/nodes/*)
+kill -KILL $ranks
+wait
+elsewhere "$AMPL" recover run 2>&1
+ls /dev/shm/ampl-*/run-* 2>/dev/null
+elsewhere "$AMPL" info run --json >dead.json
+"#;
+
+#[test]
+fn journals_of_a_job_s_nodes_come_by_a_step() {
+    let scratch = Scratch::new("elsewhere");
+    let place = scratch.path();
+    let program = Mpi::Mpich.compile("stuck");
+    let variables = [("MPICH", &*program), ("AMPL", &*ampl())];
+    let Some(finished) = under_slurm(place, &["sh", "-c", ELSEWHERE], &variables) else { return };
+    let text = |name: &str| text_of(&place.join(name));
+    let said = format!("{}{}{}{}", finished.stdout, finished.stderr, text("live.err"), text("job.out"));
+    for name in ["live.json", "dead.json"] {
+        let info = parse(&text(name));
+        let rows = info["in_call"].as_array().unwrap_or_else(|| panic!("{name}: {info}{said}"));
+        for (rank, function) in [("0", "MPI_Recv"), ("1", "MPI_Wait"), ("2", "MPI_Iprobe")] {
+            let row = rows.iter().find(|row| row["ranks"] == rank);
+            assert!(row.is_some_and(|row| row["function"] == function), "{name}: {info}{said}");
+        }
+        assert_eq!(number(&info["functions"]["MPI_Allreduce"]), 200.0, "{name}: {info}{said}");
+    }
+    assert!(said.contains("4 of 4 ranks") && said.contains("does not answer"), "{said}");
+    // Copies of a job that lives do not stay, and the node's memory is free.
+    assert!(!said.contains(".seen-") && !said.contains(".journal\n"), "{said}");
+}
 
 #[test]
 fn a_batch_job_ends_and_its_run_has_its_number() {
@@ -27,13 +131,8 @@ fn a_batch_job_ends_and_its_run_has_its_number() {
         launch.join(" ")
     );
     scratch.write("job.sh", &script);
-    let mut command = Command::new(home().join("../integrations/slurm/one-node.sh"));
-    command.arg(place.join("slurm")).args(["sbatch", "--wait", "--parsable", "--export=ALL", "job.sh"]);
-    let finished = process::run(command.current_dir(place), Duration::from_secs(120));
-    if finished.status.code() == Some(SKIPPED) {
-        eprintln!("SKIPPED: {}", finished.stderr);
-        return;
-    }
+    let words = ["sbatch", "--wait", "--parsable", "--export=ALL", "job.sh"];
+    let Some(finished) = under_slurm(place, &words, &[]) else { return };
     let told = text_of(&place.join("job.out"));
     assert!(finished.status.success(), "{}{}{told}", finished.stdout, finished.stderr);
     let number = finished.stdout.trim();

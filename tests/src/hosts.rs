@@ -86,6 +86,12 @@ impl Hosts {
         [&enter[..], words].concat()
     }
 
+    /// Command line before one that is to start on the second host, as one text.
+    pub fn via(&self) -> String {
+        let words = self.on(1, &[]);
+        words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+
     /// The launcher of `mpi` with `each` ranks on each host, without the program; it is to be started on the first.
     pub fn launch(&self, mpi: Mpi, each: u32) -> Vec<OsString> {
         let [one, two] = [0, 1].map(|host: usize| &self.holders[host].1);

@@ -4,6 +4,7 @@ mod detect;
 mod end;
 mod hydra;
 mod openmpi;
+mod programs_file;
 mod slurm;
 
 use std::ffi::{OsStr, OsString};
@@ -33,6 +34,8 @@ pub struct Inserted {
     pub argv: Vec<OsString>,
     /// The program of every app context, without prefixes that only start it.
     pub programs: Vec<OsString>,
+    /// Words of the command line that name a file of programs, and the text of the file to name in its place.
+    pub files: Vec<(usize, String)>,
 }
 
 impl Flavour {
@@ -86,7 +89,7 @@ impl Flavour {
 }
 
 /// `argv` (launcher first) with `exec_argv` before the program of every app context; contexts are separated by a
-/// lone `:`, which every known launcher reserves.
+/// lone `:`, which every known launcher reserves. A file of programs is read, and gets them in its copy.
 ///
 /// # Errors
 /// [`LauncherError`] when it is not certain where a program stands.
@@ -95,7 +98,8 @@ pub fn insert_exec(
     argv: &[OsString],
     exec_argv: &[OsString],
 ) -> Result<Inserted, LauncherError> {
-    let mut inserted = Inserted { argv: argv.iter().take(1).cloned().collect(), programs: Vec::new() };
+    let mut inserted =
+        Inserted { argv: argv.iter().take(1).cloned().collect(), programs: Vec::new(), files: Vec::new() };
     for (index, context) in argv.get(1..).unwrap_or_default().split(|word| word == ":").enumerate() {
         if index > 0 {
             inserted.argv.push(":".into());
@@ -104,6 +108,16 @@ pub fn insert_exec(
             program_index(flavour.options(), context)?.ok_or(LauncherError::NoProgram(index + 1))?;
         let (options, command) = context.split_at(program);
         inserted.argv.extend_from_slice(options);
+        if flavour == Flavour::Slurm && options.iter().any(|word| word == programs_file::OPTION) {
+            let file = programs_file::read(&command[0], exec_argv)?;
+            if file.programs.is_empty() {
+                return Err(LauncherError::NoProgram(index + 1));
+            }
+            inserted.files.push((inserted.argv.len(), file.text));
+            inserted.programs.extend(file.programs);
+            inserted.argv.extend_from_slice(command);
+            continue;
+        }
         inserted.argv.extend_from_slice(exec_argv);
         inserted.argv.extend_from_slice(command);
         inserted.programs.push(command[prefix::behind(command)].clone());

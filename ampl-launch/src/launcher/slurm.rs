@@ -9,7 +9,7 @@ pub const OPTIONS: Options = Options {
             verbose quiet disable-status no-allocate contiguous exact external-launcher interactive ignore-pbs \
             quit-on-interrupt reboot spread-job stepmgr use-min-nodes test-only debugger-test async \
             bcast compress exclusive get-user-env immediate kill-on-bad-exit no-kill nice propagate pty resv-ports \
-            send-libs",
+            send-libs multi-prog",
     one: "A B c C d D e F G i J L m M n N o p q r S t T w W x \
           account accel-bind acctg-freq bb bbf bcast-exclude begin chdir cluster-constraint clusters comment \
           constraint container container-id core-spec cores-per-socket cpu-bind cpu-freq cpus-per-gpu cpus-per-task \
@@ -21,5 +21,5 @@ pub const OPTIONS: Options = Options {
           signal slurmd-debug sockets-per-node switches task-epilog task-prolog tasks-per-node thread-spec threads \
           threads-per-core time time-min tmp treewidth tres-bind tres-per-task uid wait wckey",
     two: "",
-    files: "multi-prog",
+    files: "",
 };

@@ -89,7 +89,6 @@ fn what_is_not_certain_is_refused() {
     let file = |option: &str| Err(LauncherError::ProgramsInFile(option.into()));
     assert_eq!(insert(OpenMpi, "mpirun --app file"), file("--app"));
     assert_eq!(insert(Hydra, "mpiexec -configfile f"), file("-configfile"));
-    assert_eq!(insert(Slurm, "srun --multi-prog f"), file("--multi-prog"));
 }
 
 #[test]
@@ -101,6 +100,18 @@ fn a_program_must_follow() {
     assert_eq!(insert(OpenMpi, "mpirun -n"), Err(LauncherError::NoValue("-n".into())));
     assert_eq!(insert(OpenMpi, "mpirun -mca a"), Err(LauncherError::NoValue("-mca".into())));
     assert_eq!(insert_exec(OpenMpi, &[], &[]), Err(LauncherError::NoProgram(1)));
+}
+
+#[test]
+fn a_file_of_programs_is_rewritten() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    std::io::Write::write_all(&mut file, b"0 ./a x\n1-3 ./b\n").unwrap();
+    let line = format!("srun -n 4 --multi-prog {}", file.path().display());
+    let inserted = insert_exec(Slurm, &split(&line), &split("E")).unwrap();
+    assert_eq!(inserted.argv, split(&line));
+    assert_eq!(inserted.files, [(4, "0 E ./a x\n1-3 E ./b\n".to_owned())]);
+    assert_eq!(inserted.programs, split("./a ./b"));
+    assert!(matches!(insert(Slurm, "srun --multi-prog /none/f"), Err(LauncherError::Unreadable { .. })));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The trace of a job that did not finalize, from its ranks' journals.
 
 mod alive;
+pub mod collect;
 mod elsewhere;
 pub mod free;
 mod home;
@@ -27,17 +28,27 @@ use ampl_report::human::{bytes, count, plural};
 const ENDING: Duration = Duration::from_secs(3);
 
 /// Writes the trace of `run` to `output`, else into the run directory, from its journals and those in `others`; reports
-/// what it lacks, and removes the journals unless they are to be `kept`.
+/// what it lacks, and removes the journals unless they are to be `kept`. Without `others`, the journals in the memory of
+/// other hosts come home first, by the command `via` where one is given.
 ///
 /// # Errors
 /// No journal is there, none can be read, the job still runs, or the file cannot be written.
-pub fn recover(run: &Path, others: &[PathBuf], output: Option<&Path>, kept: bool) -> Result<(), Failure> {
+pub fn recover(
+    run: &Path,
+    others: &[PathBuf],
+    output: Option<&Path>,
+    kept: bool,
+    via: Option<&str>,
+) -> Result<(), Failure> {
     let file = output.map_or_else(|| run.join(TRACE), Path::to_owned);
     if output.is_none() && file.exists() && directory::read(&file).is_ok_and(|trace| trace.complete) {
         tell!("ampl: {} is whole: there is nothing to recover", file.display());
         return Ok(());
     }
     alive::refuse(&directory::own_journals(run), run)?;
+    if others.is_empty() && output.is_none() && !kept {
+        collect::bring(run, via)?;
+    }
     let there = run.join(TRACE).exists();
     let mut trace = directory::from_journals(run, others).map_err(|error| {
         if !(there && error.is_absent()) {

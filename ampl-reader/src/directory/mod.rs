@@ -142,6 +142,11 @@ pub fn node_journals(run: &Path) -> Vec<PathBuf> {
     own_journals(run).into_iter().filter(|file| !full(file).starts_with(&directory)).collect()
 }
 
+/// The scheduler of the job that `run` is of, and its number there; `None` where it was started by hand.
+pub fn scheduled(run: &Path) -> Option<(String, String)> {
+    RunFile::read(run)?.scheduled()
+}
+
 /// True where the trace of the run in `dir` has all ranks, and is not damaged.
 pub fn is_whole(dir: &Path) -> bool {
     let file = dir.join(TRACE);

@@ -75,6 +75,11 @@ impl RunFile {
         Some(self.value(key)?.as_str()?.to_owned())
     }
 
+    /// The scheduler and its number of the job.
+    pub fn scheduled(&self) -> Option<(String, String)> {
+        Some((self.text("scheduler")?, self.text("job")?))
+    }
+
     /// The run as the client would have described it; the MPI library is not known here.
     pub fn describe(&self) -> RunInfo {
         let words = self.value("command");
@@ -105,11 +110,12 @@ mod tests {
         assert!(RunFile::read(dir.path()).is_none());
         let config = Config::default().to_toml();
         let text = format!(
-            "# Written.\nampl = \"0.1\"\nranks = 6\nstarted_ns = 17\njournals = \"/a \\\"b\\\"\"\ncommand = [\"x\", \"\\u{{7}}\"]\n\n{SETTINGS}\n{config}"
+            "# Written.\nampl = \"0.1\"\nranks = 6\nstarted_ns = 17\njournals = \"/a \\\"b\\\"\"\nscheduler = \"slurm\"\njob = \"7\"\ncommand = [\"x\", \"\\u{{7}}\"]\n\n{SETTINGS}\n{config}"
         );
         fs::write(dir.path().join("run.toml"), text).unwrap();
         let file = RunFile::read(dir.path()).unwrap();
         assert_eq!(file.journals, Some(PathBuf::from("/a \"b\"")));
+        assert_eq!(file.scheduled(), Some(("slurm".into(), "7".into())));
         let run = file.describe();
         // The command line has an escape that TOML does not know.
         assert_eq!((run.ranks, run.started_ns, run.command.len()), (6, 17, 0));

@@ -1,0 +1,269 @@
+//! Commands on the other hosts of a run, which bring what their memory holds.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ampl_core::units::RankSet;
+use ampl_reader::directory::{self, Holder, host, nodes};
+
+use crate::environment;
+use crate::failure::Failure;
+
+/// Hosts that are asked at once.
+const AT_ONCE: usize = 16;
+/// Time for a host's answer.
+const ANSWER: Duration = Duration::from_secs(30);
+/// Letters of a reason, at most.
+const REASON: usize = 160;
+
+/// Way to start a command on another host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// A step of the Slurm job of that number.
+    Slurm(String),
+    /// A remote shell, which is given one text.
+    Shell(Vec<String>),
+    /// A command line before the command.
+    Given(Vec<String>),
+}
+
+/// Name of a host in a command line of [`Via`].
+const HOST: &str = "{host}";
+
+impl Via {
+    /// `given` where that is there; else a step of the job that `run` is of; else ssh.
+    pub fn of(run: &Path, given: Option<&str>) -> Self {
+        if let Some(given) = given {
+            let words: Vec<String> = given.split_whitespace().map(str::to_owned).collect();
+            let first = words.first().and_then(|word| Path::new(word).file_name()).and_then(OsStr::to_str);
+            return match first {
+                Some("ssh" | "rsh") => Self::Shell(words),
+                _ => Self::Given(words),
+            };
+        }
+        let job = directory::scheduled(run).filter(|(scheduler, _)| scheduler == "slurm");
+        match job.filter(|_| environment::which(Path::new("srun")).is_some()) {
+            Some((_, job)) => Self::Slurm(job),
+            None => Self::Shell(
+                ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", HOST].map(str::to_owned).to_vec(),
+            ),
+        }
+    }
+
+    /// Command line that starts `words` on `host`.
+    fn on(&self, host: &str, words: &[OsString]) -> Vec<OsString> {
+        let before = |given: &[String]| -> Vec<OsString> {
+            given.iter().map(|word| word.replace(HOST, host).into()).collect()
+        };
+        match self {
+            Self::Slurm(job) => {
+                let step = ["srun", "--overlap", "--quiet", "--nodes=1", "--ntasks=1"].map(OsString::from);
+                let where_to = [format!("--jobid={job}"), format!("--nodelist={host}")].map(OsString::from);
+                [&step[..], &where_to, words].concat()
+            }
+            Self::Shell(given) => [before(given), vec![quoted(words)]].concat(),
+            Self::Given(given) => [before(given), words.to_vec()].concat(),
+        }
+    }
+}
+
+/// `words` as a shell takes them from one text.
+fn quoted(words: &[OsString]) -> OsString {
+    let word = |word: &OsString| format!("'{}'", word.to_string_lossy().replace('\'', "'\\''"));
+    words.iter().map(word).collect::<Vec<_>>().join(" ").into()
+}
+
+/// Hosts of `run` other than this one, with their ranks whose journals cannot be read here.
+fn asked(run: &Path) -> BTreeMap<String, RankSet> {
+    let here = directory::own_journals(run);
+    let here: Vec<u32> = here.iter().filter_map(|file| Holder::of(file)).map(|holder| holder.rank).collect();
+    let is_name = |host: &str| {
+        let letter = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+        !host.starts_with('-') && host.chars().all(letter)
+    };
+    let mut hosts = nodes::elsewhere(run, &host(), |rank| here.contains(&rank));
+    // A name that is none could be an option of the command.
+    hosts.retain(|host, _| is_name(host));
+    hosts
+}
+
+/// Brings the journals of the other hosts of `run`, whose ranks have ended, into the run directory, and reports each host
+/// that does not answer.
+///
+/// # Errors
+/// The path of this program is not known.
+pub fn bring(run: &Path, via: Option<&str>) -> Result<(), Failure> {
+    let hosts = asked(run);
+    if hosts.is_empty() {
+        return Ok(());
+    }
+    let (ampl, run) = (std::env::current_exe()?, std::path::absolute(run)?);
+    let words = |_: &str| vec![ampl.clone().into(), "recover".into(), "--node".into(), run.clone().into()];
+    report(&silent(&Via::of(&run, via), &hosts, words), via);
+    Ok(())
+}
+
+/// Copies of the journals of other hosts, which go when this is dropped.
+#[derive(Debug, Default)]
+pub struct Copies(Vec<PathBuf>);
+
+impl Copies {
+    /// Copies what the other hosts of `run` hold now, whether its ranks run or not, and reports each host that does not
+    /// answer.
+    ///
+    /// # Errors
+    /// The path of this program is not known.
+    pub fn take(run: &Path, via: Option<&str>) -> Result<Self, Failure> {
+        let hosts = asked(run);
+        if hosts.is_empty() {
+            return Ok(Self::default());
+        }
+        let (ampl, run) = (std::env::current_exe()?, std::path::absolute(run)?);
+        let noted = nodes::of(&run);
+        let place = |host: &str| noted.get(host).and_then(|ranks| Some(ranks.first()?.journals.clone()));
+        let to = |host: &str| nodes::home(&run, host).with_extension(format!("seen-{}", std::process::id()));
+        let words = |host: &str| -> Vec<OsString> {
+            let from = place(host).unwrap_or_default();
+            let words = ["copy-journals".into(), (&run).into(), from.into(), "0".into(), "--once".into()];
+            [vec![ampl.clone().into()], words.to_vec(), vec![to(host).into()]].concat()
+        };
+        let copies = Self(hosts.keys().map(|host| to(host)).collect());
+        report(&silent(&Via::of(&run, via), &hosts, words), via);
+        Ok(copies)
+    }
+
+    /// Directories of the copies.
+    pub fn places(&self) -> &[PathBuf] {
+        &self.0
+    }
+}
+
+impl Drop for Copies {
+    fn drop(&mut self) {
+        for place in &self.0 {
+            let _ = fs::remove_dir_all(place);
+        }
+    }
+}
+
+/// Reports hosts that did not answer.
+fn report(silent: &[(String, String)], via: Option<&str>) {
+    for (host, why) in silent {
+        tell!("ampl: {host} does not answer: {why}");
+    }
+    if !silent.is_empty() && via.is_none() {
+        tell!("ampl: name a command that starts programs there, as in --via 'ssh -p 2222 {HOST}'");
+    }
+}
+
+/// Starts the command that `words` gives for each of `hosts`; returns the hosts on which it failed, with the reason.
+fn silent(
+    via: &Via,
+    hosts: &BTreeMap<String, RankSet>,
+    words: impl Fn(&str) -> Vec<OsString>,
+) -> Vec<(String, String)> {
+    let hosts: Vec<&String> = hosts.keys().collect();
+    let mut failed = Vec::new();
+    for some in hosts.chunks(AT_ONCE) {
+        let started: Vec<_> = some
+            .iter()
+            .map(|host| {
+                let line = via.on(host, &words(host));
+                let mut command = Command::new(&line[0]);
+                command.args(&line[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+                (host, command.spawn())
+            })
+            .collect();
+        let end = Instant::now() + ANSWER;
+        for (host, child) in started {
+            let answered = child.map_err(|error| error.to_string()).and_then(|child| answer(child, end));
+            failed.extend(answered.err().map(|why| ((**host).clone(), why)));
+        }
+    }
+    failed
+}
+
+/// Waits for `child`, up to `end`.
+///
+/// # Errors
+/// The reason why it failed, in its own words where it has some.
+fn answer(mut child: Child, end: Instant) -> Result<(), String> {
+    let mut errors = child.stderr.take();
+    let reader = thread::spawn(move || {
+        let mut text = Vec::new();
+        // A process that it leaves behind may keep the pipe.
+        let _ = errors.as_mut().map(|errors| errors.take(1 << 16).read_to_end(&mut text));
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if Instant::now() < end => thread::sleep(Duration::from_millis(20)),
+            Ok(None) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("no answer in {} s", ANSWER.as_secs()));
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    };
+    if status.success() {
+        return Ok(());
+    }
+    let said = reader.join().unwrap_or_default();
+    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned);
+    Err(last.map_or_else(|| status.to_string(), |line| line.chars().take(REASON).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ampl_core::nodes::NodeRank;
+
+    fn hosts(names: &[&str]) -> BTreeMap<String, RankSet> {
+        names.iter().map(|name| ((*name).to_owned(), [1].into_iter().collect())).collect()
+    }
+
+    #[test]
+    fn command_lines_start_on_the_host() {
+        let line = |via: &Via| {
+            let words = ["ampl", "it's"].map(OsString::from);
+            via.on("n7", &words).iter().map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let slurm = line(&Via::Slurm("4711".into()));
+        assert_eq!(slurm[5..], ["--jobid=4711", "--nodelist=n7", "ampl", "it's"]);
+        let run = tempfile::tempdir().unwrap();
+        assert_eq!(line(&Via::of(run.path(), Some("rsh -l me {host}")))[3..], ["n7", "'ampl' 'it'\\''s'"]);
+        assert_eq!(line(&Via::of(run.path(), Some("on {host}"))), ["on", "n7", "ampl", "it's"]);
+        assert_eq!(line(&Via::of(run.path(), None))[0], "ssh");
+    }
+
+    #[test]
+    fn hosts_that_do_not_answer_are_named() {
+        let via =
+            Via::Given(vec!["sh".into(), "-c".into(), "echo no way to {host} >&2; [ {host} = a ]".into()]);
+        let failed = silent(&via, &hosts(&["a", "b"]), |_| Vec::new());
+        assert_eq!(failed, [("b".to_owned(), "no way to b".to_owned())]);
+        let missing = silent(&Via::Given(vec!["/none/on".into()]), &hosts(&["a"]), |_| Vec::new());
+        assert_eq!(missing.len(), 1);
+    }
+
+    #[test]
+    fn names_that_could_be_options_are_passed_over() {
+        let run = tempfile::tempdir().unwrap();
+        fs::create_dir(run.path().join("nodes")).unwrap();
+        let rank = |rank| {
+            NodeRank { rank, pid: 1, started: 2, pid_namespace: 3, journals: "/none".into() }.to_string()
+        };
+        for (number, name) in (0..).zip(["-oProxyCommand=x", "good-1.b", "a b", "a;b"]) {
+            fs::write(run.path().join("nodes").join(name), rank(number)).unwrap();
+        }
+        assert_eq!(asked(run.path()).keys().collect::<Vec<_>>(), ["good-1.b"]);
+    }
+}
