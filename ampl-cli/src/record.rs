@@ -12,7 +12,7 @@ use ampl_launch::{environment, inherited};
 use crate::failure::{Failure, OTHER, USAGE};
 use crate::rundir::RunArg;
 
-/// Write the record of each run to an archive; ampl run does it by itself.
+/// Write the record of each run to an archive; jobs do it by themselves.
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Example:\n  ampl record ampl-app-4242-20260101T120000 --to '/archive/{user}/{jobid}.json'"

@@ -4,6 +4,7 @@
 //! a node. It ends with the node's last rank. Copies are where `ampl recover --node` puts them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -42,54 +43,58 @@ pub fn detach(words: &[OsString]) -> io::Result<()> {
     command.spawn().map(drop)
 }
 
-/// Copies the journals in `place` to the directory of `run`, every `interval` and when their last process has ended.
+/// Copies the journals in `place` to the directory of `run`, every `interval` and when their last process has ended. After
+/// an error, such as a full disk, the next round tries again.
 ///
 /// # Errors
-/// Errors of the run directory; the next round would meet them again.
+/// Errors of the last round.
 pub fn copy(run: &Path, place: &Path, interval: Duration) -> io::Result<()> {
     // Where the system refuses, the copies are worth more than the priority.
     _ = rustix::process::nice(19);
     leave_processor();
     let home = nodes::home(run, &host());
-    let mut copies: BTreeMap<PathBuf, Copied> = BTreeMap::new();
-    let mut counted = None;
-    loop {
+    let mut copies = BTreeMap::new();
+    let last = loop {
         let lives = wait(place, interval);
         // A run with its trace needs no copies.
         if run.join(TRACE).exists() || !run.join(NODES).is_dir() {
-            break;
+            break Ok(());
         }
-        if copies.is_empty() {
-            fs::create_dir_all(&home)?;
-        }
-        for journal in journals_in(place) {
-            let name = PathBuf::from(journal.file_name().unwrap_or_default());
-            let copied = match copies.entry(name) {
-                std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
-                std::collections::btree_map::Entry::Vacant(new) => {
-                    let file = home.join(new.key());
-                    new.insert(Copied::new(&file)?)
-                }
-            };
-            // A journal that has gone meanwhile leaves the copy that there is.
-            match File::open(&journal) {
-                Ok(source) => copied.update(&source)?,
-                Err(_) => continue,
-            }
-            counted.get_or_insert(journal);
-        }
-        if let Some(journal) = &counted {
-            count(journal);
-        }
+        let done = round(place, &home, &mut copies);
         if !lives {
-            break;
+            break done;
         }
-    }
+    };
     if directory::is_whole(run) {
         _ = fs::remove_dir_all(&home);
         _ = fs::remove_dir(run.join(NODES));
     }
-    Ok(())
+    last
+}
+
+/// Brings the copies in `home` up to the journals in `place`, each as far as there is room.
+///
+/// # Errors
+/// The first error of a journal; the others are copied all the same.
+fn round(place: &Path, home: &Path, copies: &mut BTreeMap<PathBuf, Copied>) -> io::Result<()> {
+    fs::create_dir_all(home)?;
+    let mut done = Ok(());
+    for journal in journals_in(place) {
+        let name = PathBuf::from(journal.file_name().unwrap_or_default());
+        // A journal that has gone meanwhile leaves the copy that there is.
+        let Ok(source) = File::open(&journal) else { continue };
+        let copied = match copies.entry(name) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(new) => Copied::new(&home.join(new.key())).map(|copied| new.insert(copied)),
+        };
+        let updated = copied.and_then(|copied| copied.update(&source));
+        done = done.and(updated);
+    }
+    // In one journal: ranks' shares are added up.
+    if let Some(first) = copies.keys().next() {
+        count(&place.join(first));
+    }
+    done
 }
 
 /// Copies the journals in `place` to `home` as they are now.
@@ -290,6 +295,24 @@ mod tests {
         assert_eq!(copied.put(PAGE as u64, &own).unwrap(), 0);
         own[2 * PAGE] ^= 1;
         assert_eq!(copied.put(PAGE as u64, &own).unwrap(), PAGE as u64);
+    }
+
+    #[test]
+    fn an_error_of_a_journal_keeps_no_other_back() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (place, home) = (scratch.path().join("place"), scratch.path().join("home"));
+        fs::create_dir_all(&place).unwrap();
+        let bytes = [vec![7; PAGE], block(2, 1, 5)].concat();
+        let names = [3, 4].map(|rank| format!("rank-{rank:06}.journal"));
+        names.iter().for_each(|name| fs::write(place.join(name), &bytes).unwrap());
+        // A directory stands where the first copy is to be.
+        fs::create_dir_all(home.join(&names[0])).unwrap();
+        let mut copies = BTreeMap::new();
+        assert!(round(&place, &home, &mut copies).is_err());
+        assert_eq!(fs::read(home.join(&names[1])).unwrap(), bytes);
+        fs::remove_dir(home.join(&names[0])).unwrap();
+        round(&place, &home, &mut copies).unwrap();
+        assert_eq!(fs::read(home.join(&names[0])).unwrap(), bytes);
     }
 
     #[test]

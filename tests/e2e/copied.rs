@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::Command;
 use std::time::Duration;
 
+use ampl_tests::hosts::on_small;
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::{Scratch, ampl};
 use ampl_tests::process;
@@ -44,6 +45,51 @@ rm -r "$journals"
 for rank in 0 1 2 3; do "$ampl" decode "$run" --rank $rank --json >rank-$rank.json; done
 exit 0
 "#;
+
+/// Starts the job with the run directory on a disk that is full until a round of copies has failed; then ends it as
+/// [`KILLED`] does.
+const FULL: &str = r#"
+place=$1 ampl=$2; shift 2
+cd "$place"
+"$@" >../job.out 2>../job.err &
+for turn in $(seq 200); do [ -d result/nodes ] && break; sleep 0.1; done
+dd if=/dev/zero of=fill bs=4096 2>/dev/null
+host=$(cat /proc/sys/kernel/hostname)
+sleep 3
+"$ampl" info "result/nodes/$host.journals" --json >../full.json 2>/dev/null
+rm fill
+for turn in $(seq 400); do
+    "$ampl" info "result/nodes/$host.journals" --json >../copies.json 2>/dev/null
+    missing=; for word in MPI_Recv MPI_Wait MPI_Iprobe; do grep -q "$word" ../copies.json || missing=$word; done
+    [ -z "$missing" ] && break
+    sleep 0.1
+done
+echo "missing: $missing" >../missing.txt
+kill -KILL $(sed -n 's/.* pid=\([0-9]*\) .*/\1/p' "result/nodes/$host")
+wait
+exit 0
+"#;
+
+#[test]
+fn copies_go_on_when_a_full_disk_has_room_again() {
+    let scratch = Scratch::new("full");
+    let place = scratch.path().join("disk");
+    std::fs::create_dir(&place).expect("the scratch directory is ours");
+    let job = Job::of(Mpi::Mpich, 4, "stuck", &["50"]);
+    let words: Vec<OsString> =
+        vec!["bash".into(), "-c".into(), FULL.into(), "sh".into(), (&place).into(), ampl().into()];
+    let exec = ["exec", "--set", "output.copy=1s", "-o", "result", "--"].map(OsString::from);
+    let exec = [&[ampl().into()][..], &exec].concat();
+    let words = [words, job.launch(), exec, job.words.clone()].concat();
+    let Some(words) = on_small("1m", &place, &words) else { return };
+    job.run(&words, scratch.path());
+    let text = |name: &str| text_of(&scratch.path().join(name));
+    let said = ["job.err", "missing.txt", "copies.json"].map(text).join("\n");
+    assert!(!text("full.json").contains("MPI_Iprobe"), "{}{said}", text("full.json"));
+    assert!(text("missing.txt").contains("missing: \n"), "{said}");
+    let copies = parse(&text("copies.json"));
+    assert_eq!(number(&copies["functions"]["MPI_Allreduce"]), 200.0, "{said}");
+}
 
 /// Starts the job, and ends its ranks when there are copies.
 const ENDED: &str = r#"

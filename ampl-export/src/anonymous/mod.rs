@@ -12,6 +12,7 @@ use ampl_core::mpi::FUNCTIONS;
 use ampl_trace::Trace;
 use ampl_trace::args::with_texts;
 use ampl_trace::metadata::{FileFacts, Library, Metadata};
+use ampl_trace::model::Process;
 use ampl_trace::record::CALL_ERROR;
 use ampl_trace::regions::{Region, name_words};
 use ampl_trace::structure::{JobStructure, RankStructure, Signature};
@@ -37,15 +38,7 @@ pub fn anonymise(trace: &mut Trace, mut progress: impl FnMut()) {
     trace.structure = structure;
     trace.totals.rename_modules(|path| names.module(path));
     for rank in &mut trace.ranks {
-        let process = &mut rank.process;
-        process.host = names.of(Kind::Host, &process.host);
-        process.program = names.of(Kind::Program, &process.program);
-        if let Some(steps) = &mut process.followed {
-            steps.module = names.module(&steps.module);
-        }
-        for region in &mut process.regions_left_out {
-            region.region = names.of(Kind::Region, &region.region);
-        }
+        process(names, &mut rank.process);
         rank.modules = rank.modules.iter().map(|path| names.module(path)).collect();
     }
     for decision in &mut trace.decisions {
@@ -54,6 +47,51 @@ pub fn anonymise(trace: &mut Trace, mut progress: impl FnMut()) {
         decision.event = decision.event.take().map(|event| settings::event(names, &event));
     }
     run(names, trace);
+}
+
+/// Takes the names out of a process's facts. Every field is named here: a new one is a number, or is replaced.
+fn process(names: &mut Names, process: &mut Process) {
+    let Process {
+        host,
+        program,
+        followed,
+        threads,
+        regions_left_out,
+        rank: _,
+        cpus: _,
+        pid: _,
+        finalized: _,
+        agent_failures: _,
+        gave_up: _,
+        own_ns: _,
+        begin_ns: _,
+        end_ns: _,
+        end_wait_ns: _,
+        processor_ns: _,
+        processors: _,
+        quota: _,
+        switches: _,
+        elapsed_ns: _,
+        mpi_threads: _,
+        windows: _,
+        calls: _,
+        clock: _,
+        steps: _,
+        unannounced: _,
+        liveness: _,
+    } = process;
+    *host = names.of(Kind::Host, host);
+    *program = names.of(Kind::Program, program);
+    if let Some(steps) = followed {
+        steps.module = names.module(&steps.module);
+    }
+    for region in regions_left_out {
+        region.region = names.of(Kind::Region, &region.region);
+    }
+    // Calls that ranks of a dead job were in.
+    for place in threads.iter_mut().flat_map(|thread| &mut thread.site) {
+        place.module = names.module(&place.module);
+    }
 }
 
 fn run(names: &mut Names, trace: &mut Trace) {

@@ -9,7 +9,7 @@ use ampl_core::plan::Plan;
 use ampl_testkit::runs::{Caller, processes, structure, world};
 use ampl_trace::format::read;
 use ampl_trace::metadata::{FileFacts, Job, Metadata};
-use ampl_trace::model::LeftOutRegion;
+use ampl_trace::model::{LeftOutRegion, Place, ThreadPlace};
 use ampl_trace::record::put_text;
 use ampl_trace::site::{Aggregate, Site};
 use ampl_trace::structure::Signature;
@@ -60,6 +60,8 @@ fn named() -> Trace {
         let module = secret("/scratch/ann/app");
         process.followed = Some(Box::new(FollowedSteps { module, ..FollowedSteps::default() }));
         process.regions_left_out = vec![LeftOutRegion { region: secret("solve"), visits: 3 }];
+        let place = Place { module: secret("/scratch/ann/app"), offset: 0x50 };
+        process.threads = vec![ThreadPlace { site: vec![place], ..ThreadPlace::default() }];
         trace.ranks.push(RankTrace { process, ..RankTrace::default() });
     }
     let text = format!(

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
 
 use super::copy;
 use crate::shell::{cargo, output, root, run as run_command, target};
@@ -35,6 +36,11 @@ pub fn run() -> Result<()> {
     run_command(tar.args(["-cf", &archive, &name]))?;
     let sum = output(Command::new("sha256sum").arg(&archive).current_dir(&place)).context("sha256sum")?;
     let beside = place.join(format!("{archive}.sha256"));
+    let recipe = fs::read_to_string(root().join("integrations/packages/spack.py")).context("spack.py")?;
+    let hash = sum.split_whitespace().next().unwrap_or_default();
+    let recipe = recipe.replace("@VERSION@", version).replace("@SHA256@", hash);
+    write(&place.join("spack/packages/ampl/package.py"), &recipe)?;
+    write(&place.join("spack/repo.yaml"), "repo:\n  namespace: ampl\n")?;
     fs::write(&beside, sum + "\n").with_context(|| beside.display().to_string())?;
     println!("package: {}", place.join(archive).display());
     Ok(())
@@ -60,7 +66,9 @@ fn add_files(prefix: &Path, version: &str) -> Result<()> {
     let words = ["tree", "-p", "ampl-cli", "-p", "ampl-preload", "-p", "ampl-otf2", "-e", "normal"];
     let form = ["--prefix", "none", "--no-dedupe", "-f", "{p}: {l}"];
     let tree = output(cargo().args(words).args(form)).context("cargo tree")?;
-    write(&doc.join("DEPENDENCIES"), &dependencies(&tree))?;
+    let dependencies = dependencies(&tree);
+    write(&doc.join("DEPENDENCIES"), &dependencies)?;
+    write(&doc.join("sbom.cdx.json"), &bill(&dependencies, version).to_string())?;
     let library = prefix.join("lib/libampl.so");
     let symbols = output(Command::new("objdump").arg("-T").arg(&library)).context("objdump -T")?;
     let (major, minor) = glibc(&symbols).context("libampl.so names no version of glibc")?;
@@ -80,6 +88,32 @@ fn dependencies(tree: &str) -> String {
     lines.sort_unstable();
     lines.dedup();
     lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Bill of materials of `dependencies`, lines of `NAME vVERSION: LICENCE`, in CycloneDX's form.
+fn bill(dependencies: &str, version: &str) -> Value {
+    let component = |line: &str| {
+        let (package, licence) = line.split_once(": ")?;
+        let mut words = package.split(' ');
+        let (name, version) = (words.next()?, words.next()?.strip_prefix('v')?);
+        // Some packages still have the form of old, with a stroke.
+        let licences = json!([{ "expression": licence.replace('/', " OR ") }]);
+        Some(json!({
+            "type": "library",
+            "name": name,
+            "version": version,
+            "purl": format!("pkg:cargo/{name}@{version}"),
+            "licenses": licences,
+        }))
+    };
+    let components: Vec<Value> = dependencies.lines().filter_map(component).collect();
+    json!({
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": { "component": { "type": "application", "name": "ampl", "version": version } },
+        "components": components,
+    })
 }
 
 /// The latest version of glibc that a symbol in `symbols`, the output of `objdump -T`, asks for.
@@ -108,5 +142,11 @@ mod tests {
     fn dependencies_are_those_of_others() {
         let tree = "ampl-cli v0.1.0 (/src/ampl-cli): MIT\nlibc v0.2.1: MIT OR Apache-2.0\n\nlibc v0.2.1: MIT OR Apache-2.0\n";
         assert_eq!(dependencies(tree), "libc v0.2.1: MIT OR Apache-2.0\n");
+        let bill = bill(
+            "libc v0.2.1: MIT OR Apache-2.0\nserde_derive v1.0.0 (proc-macro): MIT/Apache-2.0\n",
+            "0.1.0",
+        );
+        assert_eq!(bill["components"][0]["purl"], "pkg:cargo/libc@0.2.1");
+        assert_eq!(bill["components"][1]["licenses"][0]["expression"], "MIT OR Apache-2.0");
     }
 }

@@ -1,0 +1,30 @@
+# Spack recipe of the package that `cargo xtask package` makes. Its copy in target/package/spack has the version and the
+# checksum; start the installation in the directory of the tarball: spack install ampl
+import os
+
+from spack.package import *
+
+
+class Ampl(Package):
+    """Monitor of MPI programs: every call's order and counts, times of sampled ranks with error bounds."""
+
+    manual_download = True
+    url = "file://{0}/ampl-@VERSION@-x86_64-linux.tar.gz".format(os.getcwd())
+
+    license("MIT OR Apache-2.0")
+
+    version("@VERSION@", sha256="@SHA256@")
+
+    # The library serves the MPI that a program brings; the command is linked statically.
+    requires("target=x86_64:", "platform=linux")
+
+    def url_for_version(self, version):
+        return "file://{0}/ampl-{1}-x86_64-linux.tar.gz".format(os.getcwd(), version)
+
+    def install(self, spec, prefix):
+        install_tree(".", prefix)
+
+    @run_after("install")
+    @on_package_attributes(run_tests=True)
+    def check_install(self):
+        Executable(self.prefix.bin.ampl)("--version")
