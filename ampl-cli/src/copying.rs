@@ -1,6 +1,5 @@
 //! `ampl copy-journals`: started by the library on each node, for `output.copy`.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -29,16 +28,6 @@ pub struct Args {
 /// Errors of the run directory, or of starting a process.
 pub fn copy(args: &Args) -> anyhow::Result<ExitCode> {
     let Args { run, journals, interval, detached, once } = args;
-    if let Some(home) = once {
-        copying::copy_once(journals, home)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    match detached {
-        true => {
-            let words = ["copy-journals".into(), run.into(), journals.into(), interval.to_string().into()];
-            copying::detach(&words.map(|word: OsString| word))?;
-        }
-        false => copying::copy(run, journals, Duration::from_millis(*interval))?,
-    }
+    copying::run(run, journals, Duration::from_millis(*interval), *detached, once.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -28,7 +28,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::query::sites;
-use crate::rundir::{self, RunArg, ViaArg};
+use crate::rundir::{self, RunArg};
 use crate::time_steps::TimeSteps;
 use crate::verdict::{self, Found};
 use crate::{communicators, gaps, output, summary};
@@ -48,8 +48,9 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    via: ViaArg,
+    /// Command before one that is to start on another host; {host} in it is the host's name
+    #[arg(long, value_name = "COMMAND")]
+    via: Option<String>,
 }
 
 /// Prints the summary or the JSON of a run, complete or not.
@@ -57,7 +58,7 @@ pub struct Args {
 /// # Errors
 /// Errors of [`RunArg::read`], and failures to write.
 pub fn info(args: &Args) -> anyhow::Result<ExitCode> {
-    let trace = args.run.read_everywhere(&args.via)?;
+    let trace = args.run.read_everywhere(args.via.as_deref())?;
     if args.calls {
         sites::print(&trace, args.json)?;
         return Ok(ExitCode::SUCCESS);

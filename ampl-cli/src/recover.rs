@@ -5,8 +5,6 @@ use std::process::ExitCode;
 
 use ampl_launch::recover as journals;
 
-use crate::rundir::ViaArg;
-
 /// Rebuild the trace of a job that died, from its ranks' journals, and free the memory that these take.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
@@ -31,8 +29,9 @@ pub struct Args {
     /// Only bring the journals in this node's memory into the run directory
     #[arg(long, conflicts_with_all = ["others", "output"])]
     node: bool,
-    #[command(flatten)]
-    via: ViaArg,
+    /// Command before one that is to start on another host; {host} in it is the host's name
+    #[arg(long, value_name = "COMMAND")]
+    via: Option<String>,
 }
 
 /// Writes the trace file, reports what it lacks, and removes the journals.
@@ -41,12 +40,10 @@ pub struct Args {
 /// A failure of status 4 when there is no journal, of status 3 when none can be read, of status 1 where the job still
 /// runs or the file cannot be written.
 pub fn recover(args: &Args) -> anyhow::Result<ExitCode> {
-    match args.node {
-        true => journals::node(&args.run, args.keep_journals)?,
-        false => {
-            let (output, via) = (args.output.as_deref(), args.via.command());
-            journals::recover(&args.run, &args.others, output, args.keep_journals, via)?;
-        }
+    let Args { run, others, output, keep_journals, node, via } = args;
+    match node {
+        true => journals::node(run, *keep_journals)?,
+        false => journals::recover(run, others, output.as_deref(), *keep_journals, via.as_deref())?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use ampl_export::archive;
 use ampl_launch::directory::{self, job_id};
@@ -17,7 +16,7 @@ use ampl_launch::{counting, environment, leftovers, library, recover};
 use ampl_reader::Trace;
 
 use crate::job_args::JobArgs;
-use crate::{rundir, summary};
+use crate::summary;
 
 /// Run an MPI program under ampl; returns the launcher's exit status.
 #[derive(clap::Args, Debug)]
@@ -66,30 +65,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code(status)))
 }
 
-/// Nanoseconds since the Unix epoch.
-fn now_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
-}
-
 /// Prints the result of the run to stderr; nothing where the library has `said` why nothing was recorded. Returns the run.
 fn after_run(dir: &Path, said: bool, launcher: Option<Flavour>) -> Option<Trace> {
     if dir.is_dir() {
-        if !dir.join(rundir::TRACE).exists() {
-            ampl_reader::directory::note_end(dir, now_ns());
-        }
-        if !ampl_reader::directory::is_whole(dir) {
-            recover::after_launch(dir, launcher);
-        }
+        recover::after_launch(dir, launcher);
         tell!("ampl: run directory {}", dir.display());
         return summary::print(dir);
     }
     if !said {
-        tell!(
-            "ampl: no run was recorded ({} does not exist): a message above says why, or the program made no \
-             MPI_Init that ampl saw, as it has no MPI, a script set LD_PRELOAD anew, or a tool calls MPI past ampl; \
-             'ampl doctor ./app' says what ampl sees of it",
-            dir.display()
-        );
+        tell!("{}", directory::unrecorded(dir));
     }
     None
 }

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use ampl_core::plan::Plan;
 use ampl_launch::recover::collect;
 use ampl_reader::directory;
-pub use ampl_reader::directory::TRACE;
 use ampl_reader::{OpenError, Run};
 use ampl_trace::{Damage, Trace};
 
@@ -20,46 +19,24 @@ pub struct RunArg {
     pub run: PathBuf,
 }
 
-/// The way to other hosts of a run.
-#[derive(clap::Args, Debug)]
-pub struct ViaArg {
-    /// Command before one that is to start on another host; {host} in it is the host's name
-    #[arg(long, value_name = "COMMAND")]
-    via: Option<String>,
-}
-
-impl ViaArg {
-    /// The command, where one is given.
-    pub fn command(&self) -> Option<&str> {
-        self.via.as_deref()
-    }
-}
-
 impl RunArg {
-    /// The whole trace; of a run that has none yet, with the journals that other hosts hold. Missing and damaged parts are
-    /// reported on stderr.
-    ///
-    /// # Errors
-    /// The [`failure`] of opening it.
-    pub fn read_everywhere(&self, via: &ViaArg) -> anyhow::Result<Trace> {
-        if !directory::has_no_trace(&self.run) {
-            return self.read();
-        }
-        let copies = collect::Copies::take(&self.run, via.command())?;
-        if copies.places().is_empty() {
-            return self.read();
-        }
-        let trace = directory::from_journals(&self.run, copies.places()).map_err(failure)?;
-        trace.damage.iter().for_each(|damage| tell!("{}", message(damage, &self.run)));
-        Ok(trace)
-    }
-
     /// The whole trace; missing and damaged parts are reported on stderr.
     ///
     /// # Errors
     /// The [`failure`] of opening it.
     pub fn read(&self) -> anyhow::Result<Trace> {
-        let trace = directory::read(&self.run).map_err(failure)?;
+        self.checked(directory::read(&self.run).map_err(failure)?)
+    }
+
+    /// The same of a run that may still be in the memory of other hosts, to which `via` is the way.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_everywhere(&self, via: Option<&str>) -> anyhow::Result<Trace> {
+        self.checked(collect::read(&self.run, via)?)
+    }
+
+    fn checked(&self, trace: Trace) -> anyhow::Result<Trace> {
         trace.damage.iter().for_each(|damage| tell!("{}", message(damage, &self.run)));
         Ok(trace)
     }

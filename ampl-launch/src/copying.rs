@@ -31,12 +31,31 @@ const CHECK: Duration = Duration::from_millis(250);
 /// Readings of a block that changes meanwhile, before it waits for the next round.
 const READINGS: usize = 4;
 
-/// Starts the copying process, and does not wait for it: no rank may be its parent, as programs wait for all their
-/// children.
+/// Copies the journals in `place`: to `once`, as they are now, where that is given; else to the directory of `run`, by
+/// another process where this one is to be `detached`.
 ///
 /// # Errors
-/// Errors of starting a process.
-pub fn detach(words: &[OsString]) -> io::Result<()> {
+/// Errors of the directories, or of starting a process.
+pub fn run(
+    run: &Path,
+    place: &Path,
+    interval: Duration,
+    detached: bool,
+    once: Option<&Path>,
+) -> io::Result<()> {
+    match once {
+        Some(home) => copy_once(place, home),
+        None if detached => {
+            let interval = interval.as_millis().to_string();
+            detach(&["copy-journals".into(), run.into(), place.into(), interval.into()])
+        }
+        None => copy(run, place, interval),
+    }
+}
+
+/// Starts the copying process, and does not wait for it: no rank may be its parent, as programs wait for all their
+/// children.
+fn detach(words: &[OsString]) -> io::Result<()> {
     _ = rustix::process::setsid();
     let mut command = Command::new(std::env::current_exe()?);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -48,7 +67,7 @@ pub fn detach(words: &[OsString]) -> io::Result<()> {
 ///
 /// # Errors
 /// Errors of the last round.
-pub fn copy(run: &Path, place: &Path, interval: Duration) -> io::Result<()> {
+fn copy(run: &Path, place: &Path, interval: Duration) -> io::Result<()> {
     // Where the system refuses, the copies are worth more than the priority.
     _ = rustix::process::nice(19);
     leave_processor();
@@ -101,7 +120,7 @@ fn round(place: &Path, home: &Path, copies: &mut BTreeMap<PathBuf, Copied>) -> i
 ///
 /// # Errors
 /// A directory that cannot be written, or a `place` without journals.
-pub fn copy_once(place: &Path, home: &Path) -> io::Result<()> {
+fn copy_once(place: &Path, home: &Path) -> io::Result<()> {
     let journals = journals_in(place);
     if journals.is_empty() {
         let why = format!("no journals are in {} of {}", place.display(), host());

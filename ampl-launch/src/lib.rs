@@ -28,6 +28,7 @@ macro_rules! tell {
     }};
 }
 
+pub mod apart;
 pub mod application;
 pub mod copying;
 pub mod counting;

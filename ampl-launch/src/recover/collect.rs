@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use ampl_core::units::RankSet;
 use ampl_reader::directory::{self, Holder, host, nodes};
+use ampl_trace::Trace;
 
 use crate::environment;
 use crate::failure::Failure;
@@ -109,9 +110,25 @@ pub fn bring(run: &Path, via: Option<&str>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The trace of `run`; of one that has none yet, with what other hosts hold now. The way to them is `via`, where one is
+/// given.
+///
+/// # Errors
+/// Errors of opening it.
+pub fn read(run: &Path, via: Option<&str>) -> Result<Trace, Failure> {
+    let copies = match directory::has_no_trace(run) {
+        true => Copies::take(run, via)?,
+        false => Copies::default(),
+    };
+    Ok(match &copies.0[..] {
+        [] => directory::read(run)?,
+        places => directory::from_journals(run, places)?,
+    })
+}
+
 /// Copies of the journals of other hosts, which go when this is dropped.
 #[derive(Debug, Default)]
-pub struct Copies(Vec<PathBuf>);
+struct Copies(Vec<PathBuf>);
 
 impl Copies {
     /// Copies what the other hosts of `run` hold now, whether its ranks run or not, and reports each host that does not
@@ -119,7 +136,7 @@ impl Copies {
     ///
     /// # Errors
     /// The path of this program is not known.
-    pub fn take(run: &Path, via: Option<&str>) -> Result<Self, Failure> {
+    fn take(run: &Path, via: Option<&str>) -> Result<Self, Failure> {
         let hosts = asked(run);
         if hosts.is_empty() {
             return Ok(Self::default());
@@ -136,11 +153,6 @@ impl Copies {
         let copies = Self(hosts.keys().map(|host| to(host)).collect());
         report(&silent(&Via::of(&run, via), &hosts, words), via);
         Ok(copies)
-    }
-
-    /// Directories of the copies.
-    pub fn places(&self) -> &[PathBuf] {
-        &self.0
     }
 }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ampl_core::nodes::NODES;
 use ampl_core::units::RankSet;
@@ -70,9 +70,16 @@ pub fn recover(
     Ok(())
 }
 
-/// Recovers `run` after its launcher has ended: writes the trace from its journals, frees the memory, and reports all
-/// of it.
+/// Recovers `run`, unless it is whole, after its launcher has ended: writes the trace from its journals, frees the memory,
+/// and reports all of it.
 pub fn after_launch(run: &Path, launcher: Option<Flavour>) {
+    if !run.join(TRACE).exists() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        directory::note_end(run, now.map_or(0, |since| since.as_nanos() as u64));
+    }
+    if directory::is_whole(run) {
+        return;
+    }
     let files = directory::own_journals(run);
     if files.is_empty() {
         let others = nodes::elsewhere(run, &host(), |_| false);
