@@ -133,13 +133,13 @@ impl Calls<'_> {
         let shapes = |set: &Set| -> Set { set.iter().map(|&kind| kinds[kind as usize].0).collect() };
         let encloses = |inner: &Set, rest: &Set| (self.encloses)(&shapes(inner), &shapes(rest));
         let mut finder = Finder { sequence: &sequence, encloses: &encloses, accepts: &|_| true };
-        let refined = finder.find(&whole);
-        if refined.is_some_and(|refined| refined.steps == found.steps) {
-            return None;
-        }
+        let is_confirmed = finder.find(&whole).is_some_and(|refined| refined.steps == found.steps);
         let Repetition { times, slices: [before, inside, after] } = longest(&sequence, &whole)?;
         let own = sequence.calls(&inside);
         if times >= found.steps || (own as f64) < SAME_CALLS * calls as f64 {
+            return None;
+        }
+        if is_confirmed && !are_too_short(found.steps, times, calls.saturating_sub(own), own) {
             return None;
         }
         let anchor = Anchor { shapes: Set::default(), merges: false };
@@ -217,6 +217,14 @@ impl Calls<'_> {
     }
 }
 
+/// True where those of `steps` that are not among `times` repetitions are no steps: their calls, `rest`, are by far fewer
+/// than as many steps have among the calls repeated.
+fn are_too_short(steps: u64, times: u64, rest: u64, repeated: u64) -> bool {
+    let inside = steps / times.max(1) * times;
+    let others = u128::from(steps - inside);
+    others > 0 && 2 * u128::from(rest) * u128::from(inside) < others * u128::from(repeated)
+}
+
 /// Steps before the loop: as many as the calls before it suffice for, by the calls that no step goes without.
 fn warm_up(inside: &Flow, before: &Flow, steps: u64) -> u64 {
     let needed = inside.calls.iter().filter(|(_, calls)| **calls >= steps);
@@ -230,4 +238,65 @@ fn warm_up(inside: &Flow, before: &Flow, steps: u64) -> u64 {
 fn is_over_ranks(body: &Set, partners: &FxHashMap<u32, FxHashMap<u64, u64>>) -> bool {
     let mut all = body.iter().filter_map(|shape| partners.get(shape)).peekable();
     all.peek().is_some() && all.all(|partners| partners.values().all(|&calls| calls <= 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grammar::Builder;
+
+    /// Steps of calls at places, each with its argument; all of one function.
+    fn found(calls: &[(u32, u64)]) -> Option<u64> {
+        let mut kinds: Vec<(u32, u64)> = Vec::new();
+        let mut builder = Builder::new();
+        for call in calls {
+            let kind = kinds.iter().position(|kind| kind == call).unwrap_or_else(|| {
+                kinds.push(*call);
+                kinds.len() - 1
+            });
+            builder.push(kind as u32, 1);
+        }
+        let tokens: Vec<Token> = kinds.iter().map(|kind| Token::Shape(kind.0)).collect();
+        let arguments: Vec<(Option<u64>, u64)> = kinds.iter().map(|kind| (None, kind.1)).collect();
+        let calls = Calls {
+            tokens: &tokens,
+            functions: &[ampl_core::mpi::ids::MPI_ALLREDUCE.0; 16],
+            first: &[],
+            arguments: &arguments,
+            encloses: &|_, _| false,
+            work: super::super::MOST_WORK,
+        };
+        calls.find(&builder.into_grammar()).unwrap().map(|found| found.steps)
+    }
+
+    /// An exchange on the level of a grid, as MG makes it: along each axis two receives, sends and completions.
+    fn level(level: u64) -> Vec<(u32, u64)> {
+        let along = |axis: u32| {
+            let receives = [0, 1].map(|side| (1, 2 * u64::from(axis) + side));
+            let sends = [0, 1].map(|side| (2 + axis, 2 * level + side));
+            [receives, sends, [(5, 0), (5, 0)]].concat()
+        };
+        (0..3).flat_map(along).collect()
+    }
+
+    #[test]
+    fn what_is_around_a_loop_of_levels_is_no_step() {
+        // A rank that has nothing to do on the coarsest level, and sends what it has there.
+        let levels = |levels: &[u64]| levels.iter().flat_map(|&own| level(own)).collect::<Vec<_>>();
+        let (down, up) = (levels(&[1, 2, 3, 4, 4]), levels(&[3, 3, 2, 2, 1, 1, 0, 0, 0]));
+        let step = [&down[..], &[(6, 0), (6, 1)], &up].concat();
+        let norm = [&level(0)[..], &[(7, 0), (8, 0)]].concat();
+        let warm_up = [&norm[..], &norm, &step, &[(9, 0)], &level(0), &[(10, 0)]].concat();
+        let own = [&norm[..], &step.repeat(4), &norm[18..]].concat();
+        let calls = [&[(0, 0)][..], &warm_up, &own, &[(11, 0)]].concat();
+        assert_eq!(found(&calls), Some(4));
+    }
+
+    #[test]
+    fn steps_with_calls_of_their_own_count() {
+        assert!(are_too_short(6, 4, 20, 1000));
+        assert!(!are_too_short(50, 49, 20, 980), "the last one");
+        assert!(!are_too_short(22, 20, 100, 1000), "the first one and the last one");
+        assert!(!are_too_short(40, 20, 0, 1000), "two in each repetition");
+    }
 }
