@@ -1,12 +1,12 @@
-# Spack recipe of the package that `cargo xtask package` makes. Its copy in target/package/spack has the version and the
-# checksum; start the installation in the directory of the tarball: spack install ampl
+# Spack recipe of the package that `cargo xtask package` makes. Its copy in target/package/spack
+# has the version and the checksum. `spack install ampl` is to be started beside the tarball.
 import os
 
 from spack.package import *
 
 
 class Ampl(Package):
-    """Monitor of MPI programs: every call's order and counts, times of sampled ranks with error bounds."""
+    """Monitor of MPI programs: order and counts of all calls, times of sampled ranks."""
 
     manual_download = True
     url = "file://{0}/ampl-@VERSION@-x86_64-linux.tar.gz".format(os.getcwd())
