@@ -144,10 +144,12 @@ fn sentence(row: &Row) -> String {
         Some(site) => format!("{} @ {site}", row.function),
         None => row.function.to_owned(),
     };
-    let instances = match (row.basis, row.kind) {
-        (Basis::Census, _) => plural(row.instances, "call"),
-        (_, Kind::LateSender | Kind::LateReceiver) => plural(row.instances, "message"),
-        _ => plural(row.instances, "collective"),
+    // Of a cause that is the main one nowhere there are none.
+    let instances = match (row.instances, row.basis, row.kind) {
+        (0, ..) => String::new(),
+        (calls, Basis::Census, _) => plural(calls, "call") + ", ",
+        (messages, _, Kind::LateSender | Kind::LateReceiver) => plural(messages, "message") + ", ",
+        (collectives, ..) => plural(collectives, "collective") + ", ",
     };
     let basis = match row.basis {
         Basis::Census => "by all ranks' totals",
@@ -166,7 +168,7 @@ fn sentence(row: &Row) -> String {
         None => "",
     };
     format!(
-        "{waiting} {waits} for {whom} {verb} in {place} ({bound}{instances}, up to {} of a rank's time; {basis}{clocks}{needed})",
+        "{waiting} {waits} for {whom} {verb} in {place} ({bound}{instances}up to {} of a rank's time; {basis}{clocks}{needed})",
         percent(row.share)
     )
 }

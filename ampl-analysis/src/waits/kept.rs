@@ -172,7 +172,7 @@ impl<'a> Observer<'a> {
         self.found.groups.entry((site, kind)).or_default()
     }
 
-    /// Charges a wait of the call `at` to what delayed `culprit` since `since_ns`.
+    /// Charges a wait of the call `at` to what delayed `culprit` since `since_ns`. Returns its main cause, and that part.
     fn charge(
         &mut self,
         (actor, at): (u32, &At),
@@ -180,7 +180,7 @@ impl<'a> Observer<'a> {
         ns: u64,
         error_ns: u64,
         (culprit, history, since_ns): (u32, &History, i64),
-    ) -> Option<u32> {
+    ) -> Option<(u32, u64)> {
         let timed = at.timed?;
         if !self.takes(at.rank, &timed) {
             return None;
@@ -210,7 +210,7 @@ impl<'a> Observer<'a> {
             let delay = (u128::from(duration) * u128::from(part) / u128::from(ns.max(1))) as u64;
             state.history.add(cause, delay, end_ns);
         }
-        causes.iter().max_by_key(|(_, ns)| *ns).map(|&(cause, _)| cause)
+        causes.into_iter().max_by_key(|(_, ns)| *ns)
     }
 
     /// Counts a delay, and the wait of a call for a sender.
@@ -225,7 +225,7 @@ impl<'a> Observer<'a> {
         if ns > 0 {
             let culprit = (late.sender, &late.history, since);
             let main = self.charge((actor as u32, &late.at), Kind::LateSender, ns, late.error_ns, culprit);
-            cause = main.unwrap_or(cause);
+            cause = main.map_or(cause, |(main, _)| main);
         }
         if self.takes(late.at.rank, &timed) {
             let group = self.group(&late.at, Kind::LateSender);
@@ -250,7 +250,7 @@ impl<'a> Observer<'a> {
         let bare =
             self.shortest.get(&function).is_some_and(|&shortest| least <= shortest.saturating_mul(BARE));
         let since = self.met_all.get(&(last.at.rank, comm)).copied().unwrap_or(i64::MIN);
-        let (mut main, mut any) = (None, false);
+        let (mut causes, mut any) = (BTreeMap::<u32, u64>::new(), false);
         for &(arrival, timed, duration) in kept {
             if arrival.at.rank == last.at.rank {
                 continue;
@@ -264,7 +264,8 @@ impl<'a> Observer<'a> {
             if all || bare {
                 let culprit = (last.at.rank, &last.stamp, since);
                 let charged = (arrival.actor, &arrival.at);
-                main = self.charge(charged, Kind::LastToArrive, ns, 0, culprit).or(main);
+                let main = self.charge(charged, Kind::LastToArrive, ns, 0, culprit);
+                main.into_iter().for_each(|(main, ns)| *causes.entry(main).or_default() += ns);
             } else {
                 self.group(&arrival.at, Kind::LastToArrive).unknown_ns += ns;
             }
@@ -272,7 +273,8 @@ impl<'a> Observer<'a> {
         if any && (all || bare) {
             let group = self.group(&last.at, Kind::LastToArrive);
             group.instances += 1;
-            let own = group.causes.entry(main.unwrap_or(last.at.rank)).or_default();
+            let main = causes.into_iter().max_by_key(|(_, ns)| *ns).map_or(last.at.rank, |(main, _)| main);
+            let own = group.causes.entry(main).or_default();
             own.instances += 1;
             own.late_ns += 1;
         }
@@ -295,7 +297,7 @@ impl<'a> Observer<'a> {
             if ns > 0 {
                 let culprit = (root, &late.stamp, since);
                 let charged = self.charge((arrival.actor, &arrival.at), Kind::LateRoot, ns, error, culprit);
-                cause = charged.unwrap_or(root);
+                cause = charged.map_or(root, |(main, _)| main);
             }
             if self.takes(arrival.at.rank, &timed) {
                 let group = self.group(&arrival.at, Kind::LateRoot);
@@ -323,7 +325,7 @@ impl<'a> Observer<'a> {
         if ns > 0 {
             let culprit = (last.at.rank, &last.stamp, since);
             let charged = self.charge((own.actor, &own.at), Kind::EarlyRoot, ns, error, culprit);
-            cause = charged.unwrap_or(cause);
+            cause = charged.map_or(cause, |(main, _)| main);
         }
         if self.takes(root, &timed) {
             let group = self.group(&own.at, Kind::EarlyRoot);
@@ -400,7 +402,7 @@ impl Visitor for Observer<'_> {
         let since = self.met.get(&(done.rank, receive.posted.rank)).copied().unwrap_or(i64::MIN);
         let culprit = (receive.posted.rank, &history, since);
         let main = self.charge((send.actor, &done), Kind::LateReceiver, ns, error, culprit);
-        let Some(main) = main else { return };
+        let Some((main, _)) = main else { return };
         let group = self.group(&done, Kind::LateReceiver);
         group.instances += 1;
         let own = group.causes.entry(main).or_default();
