@@ -86,6 +86,8 @@ pub fn trace(ranks: Vec<Timed>, keeps: impl Fn(u32) -> bool) -> Trace {
             Cell { n: 1.0, sum, sum_sq: sum * sum, min: sum, max: sum }
         };
         let cells = trace.run.metrics.iter().map(|metric| cell(&metric.name)).collect();
+        let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
+        own.calls.iter().for_each(|(_, function, ..)| *counts.entry(function.0).or_default() += 1);
         let host = own.host.clone();
         let process = Process {
             rank,
@@ -93,6 +95,7 @@ pub fn trace(ranks: Vec<Timed>, keeps: impl Fn(u32) -> bool) -> Trace {
             pid: 1000 + rank,
             finalized: true,
             elapsed_ns: end_ns,
+            calls: counts.into_iter().collect(),
             ..Process::default()
         };
         let structure = own.caller.finish();

@@ -9,7 +9,7 @@ use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::{Scratch, ampl};
 use ampl_tests::process;
 use ampl_tests::run::{Form, Monitored, monitor, number};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const MPIS: [Mpi; 2] = [Mpi::OpenMpi, Mpi::Mpich];
 const RANKS: u32 = 4;
@@ -92,6 +92,61 @@ fn a_balanced_program_has_no_cause() {
             let rows = planted(mpi, kind, "0,1,2,3", config);
             let named = rows.iter().find(|row| !row["causing"]["ranks"].is_null());
             assert_eq!(named, None, "{mpi:?} {kind} {config}");
+        }
+    }
+}
+
+#[test]
+fn late_ranks_of_communicators_of_some_ranks_are_named() {
+    for (mpi, config) in MPIS.into_iter().flat_map(|mpi| [DEFAULT, ALL].map(|config| (mpi, config))) {
+        for (kind, function) in [
+            ("rows", "MPI_Allreduce"),
+            ("grid", "MPI_Barrier"),
+            ("copies", "MPI_Allreduce"),
+            ("rowfence", "MPI_Win_fence"),
+        ] {
+            let what = format!("{mpi:?} {kind} {config}");
+            let job = Job::of(mpi, RANKS, "waits", &[kind, STEPS, "60", "2"]);
+            let run = monitor(&job, config, Form::Run).success();
+            let rows = waits(&run);
+            names(&what, &rows, "last to arrive", "2", function);
+            // The other half waits for nobody of this one.
+            assert_eq!(rows[0]["waiting"]["ranks"], "3", "{what}: {rows:#?}");
+            let late: Vec<Value> = calls(&run)
+                .into_iter()
+                .filter(|row| row["function"] == function && number(&row["calls"]) >= 160.0)
+                .collect();
+            assert_eq!((late.len(), &late[0]["late_ranks"]), (1, &json!([2])), "{what}: {late:#?}");
+        }
+    }
+}
+
+/// Rows of `ampl info RUN --calls`.
+fn calls(run: &Monitored) -> Vec<Value> {
+    let mut command = Command::new(ampl());
+    command.arg("info").arg(&run.run).args(["--calls", "--json"]);
+    let out = process::run(&mut command, Duration::from_secs(60)).success().stdout;
+    let rows: Value = serde_json::from_str(&out).expect("JSON");
+    rows.as_array().expect("rows").clone()
+}
+
+#[test]
+fn a_late_leaf_makes_the_root_wait_and_a_late_root_of_a_gather_nobody() {
+    for mpi in MPIS {
+        for (kind, function) in [("gather", "MPI_Gather"), ("reduce", "MPI_Reduce")] {
+            let rows = planted(mpi, kind, "2", ALL);
+            let what = format!("{mpi:?} {kind}");
+            let early: Vec<Value> = rows.iter().filter(|row| row["kind"] == "early root").cloned().collect();
+            names(&what, &early, "early root", "2", function);
+            assert_eq!(early[0]["waiting"]["ranks"], "0", "{what}: {early:#?}");
+            // Those that meet the root later wait for the leaf, not for the root.
+            names(&what, &rows, "last to arrive", "2", "MPI_Barrier");
+            let rows = planted(mpi, kind, "0", ALL);
+            assert!(rows.iter().all(|row| row["function"] != function), "{what}: {rows:#?}");
+        }
+        for config in [DEFAULT, ALL] {
+            let what = format!("{mpi:?} scatter {config}");
+            names(&what, &planted(mpi, "scatter", "2", config), "late root", "2", "MPI_Scatter");
         }
     }
 }

@@ -58,6 +58,11 @@ impl<'a> Arguments<'a> {
         self.input(Kind::Comm)
     }
 
+    /// Word of the communicator that the call names, itself or by a window; `None` where it names none, or it is not known.
+    pub fn comm_word(&self, objects: &Objects<'_>) -> Option<u64> {
+        self.comm().or_else(|| objects.window_comm(self.input(Kind::Win)?))
+    }
+
     /// Members of the communicator that the call names, itself or by a window: `None` where it names none, `Some(None)`
     /// where they are not known.
     pub fn members(&self, objects: &Objects<'_>) -> Option<Option<Members>> {

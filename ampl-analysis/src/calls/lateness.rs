@@ -7,8 +7,6 @@
 use ampl_core::mpi::Function;
 use ampl_trace::totals::{Extreme, Known, LEAST, SEVERAL, Total, Totals};
 
-use super::recorded::Comms;
-
 /// Share of the waiting ranks' mean time at a place below which a rank is late, in (0, 1).
 const LATE: f64 = 0.5;
 /// The same where late and waiting ranks are two groups.
@@ -49,21 +47,16 @@ pub enum Late {
 }
 
 impl Late {
-    /// Late ranks at a place with these `parts`, whose calls are made on communicators of these sizes; `totals` are the
-    /// run's.
-    pub fn of(parts: &[Known<'_>], comms: Comms, totals: &Totals) -> Self {
-        let &[Known { function, total, spread: Some(spread), .. }] = parts else { return Self::Unknown };
-        if function == SEVERAL || !Function(function).waits_for_all() || !spread.is_even() || spread.ranks < 2
-        {
-            return Self::Unknown;
-        }
-        let all = u64::from(spread.ranks);
-        if comms != Comms::Of(all, all) || spread.least().len() < LEAST.min(spread.ranks as usize) {
+    /// Late ranks at a place that all ranks of one communicator [call equally often](is_compared) and others do not
+    /// call; `totals` are the run's.
+    pub(super) fn of(place: &Known<'_>, totals: &Totals) -> Self {
+        let &Known { function, total, spread: Some(spread), .. } = place else { return Self::Unknown };
+        if !spread.is_even() || spread.least().len() < LEAST.min(spread.ranks as usize) {
             return Self::Unknown;
         }
         let every = times(function, total, spread.ranks, totals);
         let known = every.as_deref().unwrap_or(spread.least());
-        Waits { known, all: all as usize, total }.late()
+        Waits { known, all: spread.ranks as usize, total }.late()
     }
 
     /// The rank that is late most; `None` where no rank is, all but a few are, or it is not known.
@@ -87,6 +80,24 @@ impl Late {
     pub fn has_more(&self) -> bool {
         matches!(self, Self::Ranks { more: true, .. })
     }
+}
+
+/// True where several ranks call a function at that place in which all wait for all.
+pub(super) fn is_compared(place: &Known<'_>) -> bool {
+    let several = place.spread.is_some_and(|spread| spread.ranks >= 2);
+    several && place.function != SEVERAL && Function(place.function).waits_for_all()
+}
+
+/// Late ranks among all that take part in calls of these `total` times, whose `times` are ascending.
+pub(super) fn of_all(times: &[Extreme], total: &Total) -> Late {
+    let waits = Waits { known: times, all: times.len(), total };
+    let late = waits.late();
+    let Late::Ranks { named, .. } = &late else { return late };
+    // Of the few ranks of a row some wait less than half of the others' time by chance.
+    let (late_ones, others): (Vec<&Extreme>, Vec<&Extreme>) =
+        times.iter().partition(|one| named.contains(&one.rank));
+    let mean = |of: &[&Extreme]| of.iter().map(|one| ns(one)).sum::<f64>() / of.len().max(1) as f64;
+    if mean(&others) - mean(&late_ones) > waits.chance() { late } else { Late::Nobody }
 }
 
 /// Times of all ranks at the only place of `function`, the least first; `None` where it has others.
@@ -212,10 +223,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     use ampl_core::mpi::ids;
+    use ampl_trace::Trace;
     use ampl_trace::model::{Aggregate, Site};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::calls::late_ranks::LateRanks;
+    use crate::calls::recorded::{Comms, Recorded};
 
     fn ranks(named: &[u32]) -> Late {
         Late::Ranks { named: named.to_vec(), more: false }
@@ -248,8 +262,10 @@ mod tests {
             let entries = if also { &entries[..] } else { &entries[..1] };
             totals.join(Totals::of(rank, &["/bin/app".into()], &sites, entries));
         }
-        let parts: Vec<_> = totals.known().take(1).collect();
-        Late::of(&parts, comms, &totals)
+        let mut trace = Trace { totals, ..Trace::default() };
+        trace.run.ranks = ranks.len() as u32;
+        let parts: Vec<_> = trace.totals.known().take(1).collect();
+        LateRanks::of(&trace).at(&parts, &Recorded { comms, ..Recorded::default() })
     }
 
     #[test]

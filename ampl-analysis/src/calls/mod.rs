@@ -1,6 +1,7 @@
 //! The places where MPI functions are called, with their calls, times, messages, and who is late.
 
 mod arguments;
+mod late_ranks;
 mod lateness;
 mod objects;
 mod places;
@@ -10,6 +11,7 @@ mod unreturned;
 mod wrappers;
 
 pub use arguments::{Arguments, message_bytes, moved_bytes};
+pub use late_ranks::{LateRanks, Meeting};
 pub use lateness::Late;
 pub use objects::{Objects, is_whole, predefined_bytes};
 pub use places::{NOWHERE, Number, Parts, Path, Place, Places, recorded, time_ns};

@@ -146,6 +146,14 @@ impl<'a> Objects<'a> {
         (!inter).then_some(Members { peers: told.size, local: told.size, rank: Some(told.rank) })
     }
 
+    /// Word of the communicator of the window `word`; `None` where it is not known, or differed.
+    pub fn window_comm(&self, word: u64) -> Option<u64> {
+        let comm = |signature: &&Signature| Call::of(signature)?.one(&["comm"]);
+        let mut made = self.made_windows.get(&word)?.iter().map(comm);
+        let first = made.next()?;
+        first.filter(|_| made.all(|other| other == first))
+    }
+
     /// Members of the communicator of the window `word`; `None` where they are not known, or differed.
     pub fn window(&self, word: u64) -> Option<Members> {
         let comm = |signature: &&Signature| self.comm(Call::of(signature)?.one(&["comm"])?);

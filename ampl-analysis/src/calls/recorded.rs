@@ -84,6 +84,9 @@ pub struct Recorded {
     pub sizes: BTreeMap<u32, Sizes>,
     /// Sizes of their communicators.
     pub comms: Comms,
+    /// Callers of a function that waits for all, by the words of the communicators that they call it on. A word is
+    /// `None` where it is not known.
+    pub callers: BTreeMap<BTreeSet<Option<u64>>, BTreeSet<u32>>,
     /// Ranks that a rank's calls name as the other ends of messages: the fewest and the most of a rank.
     pub peers: Option<(u64, u64)>,
     /// True where calls receive from any source.
@@ -105,6 +108,7 @@ impl Recorded {
             self.sizes.entry(class).or_default().add(sizes);
         }
         self.comms.join(other.comms);
+        self.add_callers(&other.callers);
         self.add_peers(other.peers);
         self.from_anyone |= other.from_anyone;
     }
@@ -119,6 +123,29 @@ impl Recorded {
             sizes.bytes = sizes.bytes.saturating_mul(ranks);
         }
         self
+    }
+
+    /// A rank that calls at several addresses of a place has the words of all of them.
+    fn add_callers(&mut self, callers: &BTreeMap<BTreeSet<Option<u64>>, BTreeSet<u32>>) {
+        for (words, ranks) in callers {
+            let mut left = ranks.clone();
+            let mut both: Vec<(BTreeSet<Option<u64>>, BTreeSet<u32>)> = Vec::new();
+            for (known, of) in &mut self.callers {
+                let again: BTreeSet<u32> = of.intersection(&left).copied().collect();
+                if again.is_empty() || known == words {
+                    left = left.difference(&again).copied().collect();
+                    continue;
+                }
+                of.retain(|rank| !again.contains(rank));
+                left.retain(|rank| !again.contains(rank));
+                both.push((known.union(words).copied().collect(), again));
+            }
+            both.push((words.clone(), left));
+            for (words, ranks) in both.into_iter().filter(|(_, ranks)| !ranks.is_empty()) {
+                self.callers.entry(words).or_default().extend(ranks);
+            }
+        }
+        self.callers.retain(|_, ranks| !ranks.is_empty());
     }
 
     fn add_peers(&mut self, peers: Option<(u64, u64)>) {
@@ -201,6 +228,9 @@ fn add_alike(
         }
     }
     for ((function, site), mut found) in sites {
+        if Function(function).waits_for_all() {
+            found.recorded.callers = [(found.comms.clone(), alike.ranks().collect())].into();
+        }
         if function_names_peers(function) {
             // In one communicator the peers of all are as many: each is turned by the caller's rank.
             let number = |peers: &BTreeSet<i64>| Some((peers.len() as u64, peers.len() as u64));
@@ -248,11 +278,14 @@ fn recorded(site: &mut Site, signature: &Signature, calls: u64, objects: &mut Ob
     let failed = signature.flags & CALL_ERROR != 0;
     let arguments = if is_whole(signature) { Arguments::of(signature) } else { None };
     one.bytes = if failed { Some((0, 0)) } else { None };
+    if arguments.is_none() && !failed {
+        site.comms.insert(None);
+    }
     if let Some(arguments) = &arguments {
         one.comms = comms(arguments, objects);
         one.bytes = arguments.bytes(objects);
         one.from_anyone = arguments.name_peers(&mut site.peers);
-        site.comms.insert(arguments.comm());
+        site.comms.insert(arguments.comm_word(objects));
     }
     let moves = arguments.as_ref().is_some_and(|call| call.function.spec().traffic != Traffic::None);
     if let (Some((sent, received)), true) = (one.bytes, moves) {

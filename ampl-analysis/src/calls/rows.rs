@@ -3,9 +3,10 @@
 use ampl_core::mpi::FUNCTIONS;
 use ampl_reader::sites::{Frame, Symbols};
 use ampl_trace::Trace;
-use ampl_trace::totals::{Extreme, Totals};
+use ampl_trace::totals::Extreme;
 use serde::Serialize;
 
+use super::late_ranks::LateRanks;
 use super::lateness::Late;
 use super::places::{self, NOWHERE, Number, Parts, Places, time_ns};
 use super::recorded::{self, Comms, Recorded};
@@ -145,16 +146,17 @@ pub fn table(trace: &Trace) -> CallTable<'_> {
     let open_ns: f64 = open.values().map(|calls| calls.ns as f64).sum();
     let all: f64 = parts.values().map(time_ns).sum::<f64>() + open_ns;
     let recorded = recorded::of(trace, |_| true).unwrap_or_default();
+    let late = LateRanks::of(trace);
     let measured = is_only_counted(trace) || !pauses::of(trace).is_empty();
     let coverage = measured_share(trace);
     let mut rows: Vec<(Number, Row)> = Vec::with_capacity(parts.len());
     for (&number, parts) in &parts {
         let known = places::recorded(parts, &recorded);
-        let row = Row::of(parts, &known, &trace.totals, all, measured);
+        let row = Row::of(parts, &known, &late, all, measured);
         rows.push((number, row.with(&open.remove(&number).unwrap_or_default(), all)));
     }
     for (&number, calls) in &open {
-        let none = Row::of(&Vec::new(), &Recorded::default(), &trace.totals, all, measured);
+        let none = Row::of(&Vec::new(), &Recorded::default(), &late, all, measured);
         rows.push((number, none.with(calls, all)));
     }
     let finish = |(number, mut row): (Number, Row)| {
@@ -179,7 +181,7 @@ pub fn table(trace: &Trace) -> CallTable<'_> {
 }
 
 impl Row {
-    fn of(parts: &Parts<'_>, recorded: &Recorded, totals: &Totals, all: f64, measured: bool) -> Self {
+    fn of(parts: &Parts<'_>, recorded: &Recorded, late: &LateRanks<'_>, all: f64, measured: bool) -> Self {
         let sum = |of: &dyn Fn(&ampl_trace::totals::Total) -> u64| {
             parts.iter().fold(0u64, |sum, part| sum.saturating_add(of(part.total)))
         };
@@ -190,7 +192,7 @@ impl Row {
         let most = timed().map(|total| total.most).max_by_key(most_of);
         // The recorded calls are all only if their number and bytes are the same.
         let whole = recorded.calls == calls && recorded.bytes == Some((sent, received));
-        let late = Late::of(parts, recorded.comms, totals);
+        let late = late.at(parts, recorded);
         let sizes: Vec<SizeClass> = match whole {
             true => recorded.sizes.values().map(|sizes| sizes.into()).collect(),
             false => Vec::new(),

@@ -12,7 +12,7 @@ use super::finding::{Basis, Detail, Evidence, Finding, Kind, Next, Place};
 use super::steps::{self, Steps};
 use super::waited::waited;
 use super::{Facts, LEAST, NOTABLE, senders};
-use crate::calls::{Late, Number, Parts, Places, recorded, recorded_calls, time_ns};
+use crate::calls::{Late, LateRanks, Number, Parts, Places, recorded, recorded_calls, time_ns};
 
 /// The mean time of a call over its shortest, from which on it waits.
 const WAITS: f64 = 10.0;
@@ -41,6 +41,7 @@ const FOLLOWS: f64 = 0.9;
 struct Spent<'f, 't> {
     facts: &'f Facts<'t>,
     costs: Costs,
+    late: LateRanks<'t>,
     places: Places<'t>,
     parts: BTreeMap<Number, Parts<'t>>,
     /// Time of all ranks and threads, without ampl's, nanoseconds.
@@ -53,7 +54,14 @@ impl<'f, 't> Spent<'f, 't> {
         let parts = places.parts(facts.trace);
         let threads = facts.run.threads.max(1) as f64;
         let all_ns = facts.run.times.iter().map(|times| times.of_program()).sum::<f64>() * threads;
-        Self { facts, costs: Costs::of(facts.trace), places, parts, all_ns: all_ns.max(1.0) }
+        Self {
+            facts,
+            costs: Costs::of(facts.trace),
+            late: LateRanks::of(facts.trace),
+            places,
+            parts,
+            all_ns: all_ns.max(1.0),
+        }
     }
 
     fn share(&self, purpose: Purpose) -> f64 {
@@ -132,7 +140,7 @@ impl<'f, 't> Spent<'f, 't> {
             return Late::Unknown;
         }
         let calls = recorded_calls(self.facts.trace, |other| other == function).unwrap_or_default();
-        Late::of(parts, recorded(parts, &calls).comms, &self.facts.trace.totals)
+        self.late.at(parts, &recorded(parts, &calls))
     }
 }
 
@@ -272,7 +280,9 @@ fn of_purpose(
             _ if waits => Kind::Waiting,
             _ => Kind::Transfer,
         },
-        Purpose::Collectives if late.first().is_some_and(|rank| is_late_alone(facts, rank)) => Kind::LateRank,
+        Purpose::Collectives if late.first().is_some_and(|rank| is_late_alone(facts, &parts, rank)) => {
+            Kind::LateRank
+        }
         Purpose::Collectives if waits => Kind::Waiting,
         Purpose::Collectives => Kind::Collectives,
     };
@@ -308,8 +318,13 @@ fn of_purpose(
     Some(finding)
 }
 
-/// True where `rank` comes late though it computes no more than others: imbalance is a finding of its own.
-fn is_late_alone(facts: &Facts<'_>, rank: u32) -> bool {
+/// True where `rank`, which waits least of all in calls at a place, comes late though it computes no more than others:
+/// imbalance is a finding of its own.
+fn is_late_alone(facts: &Facts<'_>, parts: &Parts<'_>, rank: u32) -> bool {
+    let least = |part: &Known<'_>| part.spread?.least().first().map(|least| least.rank);
+    if parts.iter().any(|part| least(part).is_some_and(|least| least != rank)) {
+        return false;
+    }
     let times = &facts.run.times;
     let mean = times.iter().map(|times| times.compute).sum::<f64>() / times.len().max(1) as f64;
     let own = times.iter().find(|times| times.rank == rank);

@@ -11,7 +11,7 @@ use ampl_core::units::Rank;
 use ampl_reader::selection::Selection;
 use ampl_reader::sites::Symbols;
 use ampl_trace::Trace;
-use ampl_trace::totals::{Known, Totals};
+use ampl_trace::totals::Known;
 use rustc_hash::FxHashMap;
 
 use super::causes::{Hosts, elapsed};
@@ -19,7 +19,7 @@ use super::compute::Compute;
 use super::kept::Observed;
 use super::places::{Place, name};
 use super::{Basis, Bound, Kind, Needed, Party, Row, WORTH};
-use crate::calls::{Comms, Late, recorded_calls};
+use crate::calls::{LateRanks, Meeting, Recorded, recorded_calls};
 
 /// Share of the mean time of the others below which a root does not wait, in (0, 1).
 const ROOT: f64 = 0.5;
@@ -39,7 +39,7 @@ struct Census<'a> {
     places: FxHashMap<u16, usize>,
     /// The shortest call that moves messages or waits for them, nanoseconds.
     shortest_ns: u64,
-    totals: &'a Totals,
+    late: LateRanks<'a>,
 }
 
 /// The shortest call of the run that moves messages or waits for them, nanoseconds.
@@ -69,7 +69,7 @@ pub fn rows(trace: &Trace, part: &Selection, observed: &Observed, symbols: &mut 
         shares: shares.collect(),
         places,
         shortest_ns: shortest(trace),
-        totals: &trace.totals,
+        late: LateRanks::of(trace),
     };
     let recorded = recorded_calls(trace, |_| true).unwrap_or_default();
     let mut rows = Vec::new();
@@ -82,11 +82,12 @@ pub fn rows(trace: &Trace, part: &Selection, observed: &Observed, symbols: &mut 
         let (module, offset) = known.path.first().copied().unwrap_or(("", 0));
         let place: Place = (Function(known.function), module.to_owned(), offset);
         let number = observed.places.iter().position(|own| *own == place);
-        let comms = recorded.get(&(known.function, path)).map_or(Comms::Unknown, |own| own.comms);
+        let none = Recorded::default();
+        let of_place = recorded.get(&(known.function, path)).unwrap_or(&none);
         let function = Function(known.function);
         let spec = function.spec();
         let found = match spec.traffic {
-            _ if function.waits_for_all() => census.synchronising(&known, comms),
+            _ if function.waits_for_all() => census.synchronising(&known, of_place),
             Traffic::Bcast | Traffic::Scatter | Traffic::Scatterv if spec.class == Class::Ordinary => {
                 let roots = number.and_then(|number| observed.roots.get(&number));
                 let root = roots.filter(|roots| roots.len() == 1).and_then(|roots| roots.iter().next());
@@ -135,21 +136,24 @@ impl Census<'_> {
         self.hosts.party((0..self.ranks).filter(|rank| !ranks.contains(rank)))
     }
 
-    fn synchronising(&self, known: &Known<'_>, comms: Comms) -> Option<Row> {
-        let late = Late::of(std::slice::from_ref(known), comms, self.totals);
-        let spread = known.spread?;
-        if late.ranks().is_empty() {
-            return None;
-        }
-        let least = spread.least().first()?.ns;
-        let ns = known.total.time_ns.saturating_sub(least.saturating_mul(spread.ranks.into()));
-        let slow: Vec<u32> =
-            late.ranks().iter().copied().filter(|&rank| self.compute.is_slow(rank)).collect();
-        let whole = spread.ranks == self.ranks;
-        let waiting = if whole && !slow.is_empty() { self.all_but(&slow) } else { Party::default() };
-        let causing = self.hosts.party(slow);
-        let longest = known.total.most.ns.saturating_sub(least);
-        let row = self.row(known, Kind::LastToArrive, (waiting, causing), ns, longest)?;
+    /// Waits for the last, in the calls on communicators with a late rank that computes most; those on all of them where
+    /// there is no such rank.
+    fn synchronising(&self, known: &Known<'_>, recorded: &Recorded) -> Option<Row> {
+        let meetings = self.late.meetings(std::slice::from_ref(known), recorded);
+        let is_late = |meeting: &&Meeting| !meeting.late.ranks().is_empty();
+        let is_slow = |rank: &u32| self.compute.is_slow(*rank);
+        let of_slow = |meeting: &&Meeting| meeting.late.ranks().iter().any(is_slow);
+        let late: Vec<&Meeting> = meetings.iter().filter(is_late).collect();
+        let for_slow: Vec<&Meeting> = late.iter().copied().filter(of_slow).collect();
+        let slow: BTreeSet<u32> =
+            for_slow.iter().flat_map(|meeting| meeting.late.ranks()).copied().filter(is_slow).collect();
+        let meant = if slow.is_empty() { late } else { for_slow };
+        let ns = meant.iter().fold(0u64, |sum, meeting| sum.saturating_add(meeting.beyond_least_ns));
+        let longest = meant.iter().map(|meeting| meeting.longest_ns).max()?;
+        let members =
+            meant.iter().flat_map(|meeting| meeting.ranks.iter()).filter(|rank| !slow.contains(rank));
+        let waiting = if slow.is_empty() { Party::default() } else { self.hosts.party(members) };
+        let row = self.row(known, Kind::LastToArrive, (waiting, self.hosts.party(slow)), ns, longest)?;
         let needed = row.causing.ranks.is_none().then_some(Needed::Times);
         Some(Row { needed, ..row })
     }

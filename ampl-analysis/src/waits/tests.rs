@@ -161,6 +161,74 @@ fn a_late_root_is_named() {
     }
 }
 
+/// Rank 0 gathers, which the others do not wait for; then all meet.
+fn gather(all: &mut [Timed]) {
+    let words = |own| [0, 1, double(), own, 1, double(), 0, world()];
+    let sent = all.iter().map(|own| own.now() + 1000).max().unwrap_or(0);
+    for rank in 1..RANKS as usize {
+        let now = all[rank].now() + 1000;
+        all[rank].until("MPI_Gather", 50, &words(0), now);
+    }
+    all[0].until("MPI_Gather", 50, &words(1), sent + 5_000);
+    meet(all, "MPI_Barrier", 51, &[world()]);
+}
+
+#[test]
+fn a_late_leaf_is_the_cause_of_what_follows_the_root_too() {
+    let found = run(&[2], |_| true, gather);
+    // The root arrives last where all meet, because it has waited for the leaf.
+    let causes: Vec<(Kind, &str, String)> = found
+        .rows
+        .iter()
+        .filter_map(|row| Some((row.kind, row.function, row.causing.ranks.as_ref()?.to_string())))
+        .collect();
+    let both = [
+        (Kind::LastToArrive, "MPI_Barrier", "2".to_owned()),
+        (Kind::EarlyRoot, "MPI_Gather", "2".to_owned()),
+    ];
+    assert_eq!(causes, both, "{found:#?}");
+    // A late root of a gather makes nobody wait there.
+    let found = run(&[0], |_| true, gather);
+    assert!(found.rows.iter().all(|row| row.kind == Kind::LastToArrive), "{found:#?}");
+    assert_eq!(found.rows[0].causing.ranks, RankSet::parse("0").ok());
+}
+
+/// Each half meets for itself, on a communicator of its own or in the windows of it.
+fn halves_meet(all: &mut [Timed]) {
+    let sum = predefined(ObjectKind::Op, "MPI_SUM");
+    for half in all.chunks_mut(2) {
+        meet(half, "MPI_Allreduce", 60, &[0, 64, 1, double(), sum, HALF]);
+    }
+}
+
+const HALF: u64 = 4;
+
+#[test]
+fn who_is_late_on_a_communicator_of_some_ranks_is_named() {
+    for (keeps, basis) in [(true, Basis::Trace), (false, Basis::Census)] {
+        // Rank 0 waits for nobody, though the rank beside it waits less than those of the other half.
+        for (slow, waiting) in [(3, "2"), (0, "1")] {
+            let mut all = ranks(halves);
+            for (rank, own) in (0..).zip(&mut all) {
+                let (color, now) = (u64::from(rank >= RANKS / 2), own.now() + 1000);
+                own.caller.comm(HALF, 2, rank % 2);
+                own.until("MPI_Comm_split", 59, &[world(), color, rank.into(), HALF], now);
+            }
+            for number in 0..2 * STEPS {
+                compute(&mut all, number, &[slow]);
+                halves_meet(&mut all);
+            }
+            let found = finish(all, |_| keeps);
+            let (kind, function, causing, _, waits) = first(&found);
+            let expected = (Kind::LastToArrive, "MPI_Allreduce", slow.to_string(), waiting.to_owned());
+            assert_eq!((kind, function, causing, waits), expected, "{found:#?}");
+            let row = &found.rows[0];
+            assert_eq!(row.basis, basis);
+            assert!((row.ns as f64 / (5 * MS * 2 * STEPS) as f64 - 1.0).abs() < 0.1, "{row:?}");
+        }
+    }
+}
+
 #[test]
 fn where_all_are_alike_none_is_named() {
     let steps: [fn(&mut [Timed]); 3] = [|all| allreduce(all, 40), message, broadcast];

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use ampl_analysis::calls::{
-    Late, Number, Parts, Places, Unreturned, recorded, recorded_calls, time_ns, unreturned,
+    Late, LateRanks, Number, Parts, Places, Unreturned, recorded, recorded_calls, time_ns, unreturned,
 };
 use ampl_analysis::coverage::{Coverage, Extent};
 use ampl_analysis::efficiency::{known_mpi_share, measured_share};
@@ -177,7 +177,8 @@ fn late(trace: &Trace, top: &[(Number, Calls<'_>)]) -> Vec<Late> {
     let functions = top.iter().flat_map(|(_, calls)| calls.parts().iter().map(|part| part.function));
     let functions: BTreeSet<u16> = functions.filter(|&function| waits(function)).collect();
     let calls = recorded_calls(trace, |function| functions.contains(&function)).unwrap_or_default();
-    let of = |parts: &[Known<'_>]| Late::of(parts, recorded(parts, &calls).comms, &trace.totals);
+    let late = LateRanks::of(trace);
+    let of = |parts: &[Known<'_>]| late.at(parts, &recorded(parts, &calls));
     top.iter().map(|(_, calls)| of(calls.parts())).collect()
 }
 

@@ -271,9 +271,14 @@ impl Communicators {
 
     /// The communicator that a word of `rank` stands for; `None` where it has stood for several.
     pub fn only(&self, rank: u32, word: u64) -> Option<&Communicator> {
-        let names = self.ranks.get(&rank)?;
-        let name = names.name(rank, names.words.words.only(word).filter(|&made| made != NONE)?);
+        let name = self.only_name(rank, word)?;
         self.list.iter().find(|comm| comm.name == name)
+    }
+
+    /// Name of the communicator that a word of `rank` stands for; `None` where it has stood for several.
+    pub fn only_name(&self, rank: u32, word: u64) -> Option<Name> {
+        let names = self.ranks.get(&rank)?;
+        Some(names.name(rank, names.words.words.only(word).filter(|&made| made != NONE)?))
     }
 
     /// Follower of the names of communicators in the calls of `rank`.
