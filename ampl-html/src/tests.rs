@@ -57,7 +57,7 @@ fn panels_without_data_are_left_out() {
     {
         assert!(!page.contains(&format!("<section id=\"{panel}\"")), "{panel}");
     }
-    assert!(page.contains("INCOMPLETE") && page.contains("No time was measured"));
+    assert!(page.contains("INCOMPLETE") && page.contains("No window was closed"));
 }
 
 #[test]

@@ -121,7 +121,10 @@ fn not_measured(coverage: &Coverage) -> String {
     }
     let Coverage { share, ranks, of_ranks, windows, of_windows, .. } = *coverage;
     let all = coverage.extent() != Extent::Little;
-    if all || of_windows == 0 {
+    if of_windows == 0 {
+        return "No window was closed: ranks cannot be compared".into();
+    }
+    if all {
         return "No time was measured".into();
     }
     format!(

@@ -53,7 +53,11 @@ impl<'f, 't> Spent<'f, 't> {
         let mut places = Places::default();
         let parts = places.parts(facts.trace);
         let threads = facts.run.threads.max(1) as f64;
-        let all_ns = facts.run.times.iter().map(|times| times.of_program()).sum::<f64>() * threads;
+        let of_windows = facts.run.times.iter().map(|times| times.of_program()).sum::<f64>();
+        // Totals of ranks that died have calls behind their last window.
+        let died = facts.trace.ranks.iter().any(|rank| !rank.process.finalized);
+        let elapsed = facts.trace.ranks.iter().map(|rank| rank.process.elapsed_ns as f64).sum::<f64>();
+        let all_ns = threads * if died { of_windows.max(elapsed) } else { of_windows };
         Self {
             facts,
             costs: Costs::of(facts.trace),
