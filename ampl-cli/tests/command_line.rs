@@ -95,7 +95,8 @@ fn dry_run_prints_the_environment() {
     assert_eq!(out, format!("{preload}AMPL_CONFIG={}\nAMPL_DIR={}\n", job.display(), dir.display()));
     let (_, out, _) =
         place.said(&["exec", "--dry-run", "-c", "job.toml", "--set", "sampling.seed=7", "--", "./app"]);
-    assert_eq!(out, format!("{preload}AMPL_CONFIG=[sampling]\nseed = 7\n\n"));
+    let origin = format!("# ampl: from {} with --set sampling.seed=7\n", job.display());
+    assert_eq!(out, format!("{preload}AMPL_CONFIG={origin}[sampling]\nseed = 7\n\n"));
     // The same through the environment; the option wins.
     let mut command = place.command(&["exec", "--dry-run", "--", "./app"]);
     let (_, out, _) = said(&output(command.env("AMPL_CONFIG", "job.toml").env("AMPL_DIR", "d")));

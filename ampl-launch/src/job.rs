@@ -4,7 +4,9 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use ampl_core::config::{Config, ConfigError, ConfigErrors, Notice, Setting, keys_in, table_path};
+use ampl_core::config::{
+    Config, ConfigError, ConfigErrors, Notice, Setting, keys_in, split_origin, table_path, with_origin,
+};
 use ampl_core::plan::{Clipping, RankOutsideJob};
 
 use crate::environment;
@@ -86,7 +88,7 @@ impl Source {
         match self {
             Self::Defaults => "defaults".into(),
             Self::File(path) => path.display().to_string(),
-            Self::Inline(_) => environment::CONFIG.into(),
+            Self::Inline(text) => split_origin(text).0.unwrap_or(environment::CONFIG).into(),
         }
     }
 }
@@ -222,8 +224,23 @@ impl Job {
             Source::File(path) if !self.edited => Some(std::path::absolute(path)?.into_os_string()),
             Source::Defaults if !self.edited => None,
             // The newline distinguishes text from a path.
-            _ => Some(format!("{}\n", self.text.trim_end_matches('\n')).into()),
+            _ => {
+                let text = format!("{}\n", self.text.trim_end_matches('\n'));
+                Some(with_origin(&text, &self.origin()?).into())
+            }
         })
+    }
+
+    /// Name of an edited text in the library's messages: what the user has written.
+    fn origin(&self) -> Result<String, Failure> {
+        let changed =
+            self.settings.iter().map(|setting| format!("--set {setting}")).collect::<Vec<_>>().join(" ");
+        let name = match &self.source {
+            Source::Defaults => return Ok(changed),
+            Source::File(path) => std::path::absolute(path)?.display().to_string(),
+            Source::Inline(_) => self.source.name(),
+        };
+        Ok(if changed.is_empty() { name } else { format!("{name} with {changed}") })
     }
 
     /// Changes one key, as `--set` does.
@@ -296,7 +313,8 @@ fn read(named: Option<OsString>) -> Result<(Source, String), Failure> {
         let text = named.into_string().map_err(|_| {
             Failure::message(Kind::Usage, "the configuration is not UTF-8", environment::CONFIG, "correct it")
         })?;
-        return Ok((Source::Inline(text.clone()), text));
+        let own = split_origin(&text).1.to_owned();
+        return Ok((Source::Inline(text), own));
     }
     let mut path = PathBuf::from(named);
     // A file that is there goes before a recipe of its name.
@@ -367,5 +385,26 @@ mod tests {
         let args = Request { config: Some(text.into()), ..Request::default() };
         let job = Job::load(&args, false, Site::Ignored).unwrap();
         assert_eq!((job.config.sampling.seed, job.file().unwrap()), (7, Some(text.into())));
+    }
+
+    #[test]
+    fn an_edited_text_names_its_origin() {
+        let settings = vec!["sampling.seed=7".to_owned()];
+        let job = Job::load(&Request { settings, ..Request::default() }, false, Site::Ignored).unwrap();
+        let text = job.for_library().unwrap().unwrap().into_string().unwrap();
+        let (origin, own) = split_origin(&text);
+        assert_eq!((origin, own), (Some("--set sampling.seed=7"), "[sampling]\nseed = 7\n"));
+        // Another command that is given the text reads the same, and calls it the same.
+        let again = Job::load(
+            &Request { config: Some(text.clone().into()), ..Request::default() },
+            false,
+            Site::Ignored,
+        );
+        let again = again.unwrap();
+        assert_eq!(
+            (again.config.sampling.seed, again.source.name()),
+            (7, "--set sampling.seed=7".to_owned())
+        );
+        assert_eq!(again.file().unwrap(), Some(text.into()));
     }
 }

@@ -92,11 +92,32 @@ fn alone_by(variable: &dyn Fn(&str) -> Option<String>, open_mpi: bool, ranks: u3
     there.or_else(lost)
 }
 
-/// The configuration and its name: `AMPL_CONFIG` names a file, or is the text itself if it has several lines.
+/// The configuration and its origin.
+#[derive(Debug)]
+pub struct ConfigText {
+    /// The text.
+    pub text: String,
+    /// Name of its origin: a file, the variable, or what the user has changed it with.
+    name: String,
+    /// True where lines of the text are those of the origin.
+    is_verbatim: bool,
+}
+
+impl ConfigText {
+    /// Place of a line and column in messages.
+    pub fn place(&self, line: usize, column: usize) -> String {
+        match self.is_verbatim {
+            true => format!("{}:{line}:{column}", self.name),
+            false => self.name.clone(),
+        }
+    }
+}
+
+/// The configuration: `AMPL_CONFIG` names a file, or is the text itself if it has several lines.
 ///
 /// # Errors
 /// A message for people where the file cannot be read.
-pub fn config_text() -> Result<(String, String), String> {
+pub fn config_text() -> Result<ConfigText, String> {
     const NAME: &str = "AMPL_CONFIG";
     let named = env::var_os(NAME).unwrap_or_default().into_encoded_bytes();
     let (text, place) = match named.is_empty() || named.contains(&b'\n') {
@@ -106,7 +127,13 @@ pub fn config_text() -> Result<(String, String), String> {
             (config_file(&path), path.display().to_string())
         }
     };
-    text.map(|text| (text, place.clone())).map_err(|why| {
+    let named = |text: String| match config::split_origin(&text) {
+        (Some(origin), own) => {
+            ConfigText { text: own.to_owned(), name: origin.to_owned(), is_verbatim: false }
+        }
+        (None, _) => ConfigText { text, name: place.clone(), is_verbatim: true },
+    };
+    text.map(named).map_err(|why| {
         format!("cannot read the configuration ({place}): {why}; the job goes on without ampl")
     })
 }

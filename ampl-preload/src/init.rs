@@ -308,8 +308,7 @@ impl Prepared {
 fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Result<Prepared, String> {
     let unreadable =
         |what: &dyn std::fmt::Display| format!("rank {rank} cannot read the configuration: {what}");
-    let (config, _) =
-        Config::parse(&told.config).map_err(|errors| unreadable(&errors.render("AMPL_CONFIG")))?;
+    let (config, _) = Config::parse(&told.config).map_err(|errors| unreadable(&errors))?;
     if Boundary::new(&config.window.marker, config.window.every).is_none() {
         return Err(
             "the marker's site is a source line: start the program with `ampl exec` or `ampl run`, which \

@@ -42,6 +42,27 @@ fn goes_on(mpi: Mpi, scratch: &Scratch, exec: &[OsString], what: &[&str]) {
     assert!(what.iter().all(|what| one.contains(what)), "{mpi:?} {what:?}: {one}");
 }
 
+/// Settings change the text that the library reads, and not its name.
+#[test]
+fn a_message_about_a_job_file_names_it_whatever_was_set_beside_it() {
+    for mpi in Mpi::ALL {
+        let scratch = Scratch::new("origin");
+        let file = scratch.write("job.toml", "[[group]]\nname = \"g\"\nmembers = \"0-5\"\n");
+        let file = file.to_str().expect("UTF-8");
+        for (run, set, place) in
+            [("one", &[][..], ":3:"), ("two", &["--set", "sampling.seed=7"], " with --set sampling.seed=7)")]
+        {
+            let options = [&["-c", file, "-o", run], set].concat();
+            goes_on(
+                mpi,
+                &scratch,
+                &exec(&ampl(), &options),
+                &["has 0-1 of its 0-5", &format!("({file}{place}")],
+            );
+        }
+    }
+}
+
 /// A script that is started twice loses neither its job nor the first run.
 #[test]
 fn a_taken_name_gives_way_to_the_next() {

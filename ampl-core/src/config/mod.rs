@@ -39,7 +39,7 @@ pub use program_pattern::ProgramPattern;
 pub use region_filter::RegionFilter;
 pub use schema::{Agent, Hooks, Output, Sampling, Trace, Window};
 pub use sites::SitesFault;
-pub use text::{LONGEST, text};
+pub use text::{LONGEST, split_origin, text, with_origin};
 pub use write::quoted;
 
 use crate::units::RankSet;

@@ -33,6 +33,23 @@ pub fn text(bytes: Vec<u8>) -> Result<String, String> {
     })
 }
 
+/// First line of a text that has another origin than the variable which carries it.
+const ORIGIN: &str = "# ampl: from ";
+
+/// `text` behind a line that names its `origin`, for messages; without it where that is no single line.
+pub fn with_origin(text: &str, origin: &str) -> String {
+    match origin.is_empty() || origin.contains(char::is_control) {
+        true => text.to_owned(),
+        false => format!("{ORIGIN}{origin}\n{text}"),
+    }
+}
+
+/// The origin that the first line of `text` names, if it does, and the rest.
+pub fn split_origin(text: &str) -> (Option<&str>, &str) {
+    let named = text.strip_prefix(ORIGIN).and_then(|rest| rest.split_once('\n'));
+    named.map_or((None, text), |(origin, rest)| (Some(origin), rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

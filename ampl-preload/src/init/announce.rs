@@ -67,11 +67,12 @@ pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32, programs: Programs) -> Optio
             message(text);
         }
     };
-    let (config, place) = environment::config_text().inspect_err(|error| message(error)).ok()?;
-    let mut parsed = match Config::parse(&config) {
+    let source = environment::config_text().inspect_err(|error| message(error)).ok()?;
+    let mut parsed = match Config::parse(&source.text) {
         Ok((parsed, _)) => parsed,
         Err(errors) => {
-            message(errors.render(&place).trim_start_matches("ampl: "));
+            let lines = errors.0.iter().map(|error| error.render_at(&source.place(error.line, error.column)));
+            message(lines.collect::<Vec<_>>().join("\n").trim_start_matches("ampl: "));
             return None;
         }
     };
@@ -83,13 +84,14 @@ pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32, programs: Programs) -> Optio
         );
     }
     if let Err(error) = Plan::new(parsed.clone(), ranks) {
-        let (line, column) = error.place(&config).unwrap_or((1, 1));
-        message(&format!("{error} ({place}:{line}:{column}): the job goes on without ampl"));
+        let (line, column) = error.place(&source.text).unwrap_or((1, 1));
+        let place = source.place(line, column);
+        message(&format!("{error} ({place}): the job goes on without ampl"));
         return None;
     }
     if let Some(clipping) = Clipping::of(&with_programs(parsed.clone(), &programs), ranks) {
-        let (line, column) = clipping.place(&config).unwrap_or((1, 1));
-        message(clipping.render(&format!("{place}:{line}:{column}")).trim_start_matches("ampl: "));
+        let (line, column) = clipping.place(&source.text).unwrap_or((1, 1));
+        message(clipping.render(&source.place(line, column)).trim_start_matches("ampl: "));
     }
     let named = environment::run_directory(&parsed.output.dir);
     let number = alone.as_ref().map_or(0, |alone| alone.number);
@@ -109,7 +111,7 @@ pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32, programs: Programs) -> Optio
                 started_ns: clock::epoch_ns(),
                 epoch: clock::monotonic_ns(),
                 clock: align::identity(),
-                config: if follows { parsed.to_toml() } else { config },
+                config: if follows { parsed.to_toml() } else { source.text },
                 program: environment::program(),
                 programs: programs.into_iter().map(|(program, ranks)| (program, ranks.to_string())).collect(),
                 awaited,
