@@ -1,5 +1,8 @@
 //! Topologies, placements and logical programs of real programs' runs.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -192,5 +195,39 @@ fn open_mpi_places_ranks_by_the_file() {
     ranks.sort_unstable();
     assert_eq!(ranks, (0..16).collect::<Vec<_>>());
     let hosts = std::fs::read_to_string(scratch.path().join("hosts.slurm")).unwrap();
-    assert_eq!(hosts.lines().count(), 16);
+    let told: Vec<&str> = placement["hosts"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(hosts.lines().collect::<Vec<_>>(), told);
+    let map = map_of_open_mpi(&scratch, &told);
+    assert_eq!(map.into_values().collect::<Vec<_>>(), told);
+}
+
+/// Node of each rank by Open MPI's own map for the rank file in `scratch`. This machine stands for all nodes, with enough
+/// cores on each.
+fn map_of_open_mpi(scratch: &Scratch, hosts: &[&str]) -> BTreeMap<u32, String> {
+    // Daemons of one machine need directories of their own.
+    let agent = "#!/bin/sh\nTMPDIR=${0%/*}/$1\nexport TMPDIR\nmkdir -p $TMPDIR\nshift\nexec sh -c \"$*\"\n";
+    let agent = scratch.write("agent", agent);
+    std::fs::set_permissions(&agent, PermissionsExt::from_mode(0o755)).unwrap();
+    let mut names = hosts.to_vec();
+    names.sort_unstable();
+    let slots: Vec<String> =
+        names.chunk_by(|one, other| one == other).map(|same| format!("{}:{}", same[0], same.len())).collect();
+    let words = ["--host", &slots.join(","), "--display-map", "--mca", "plm_rsh_agent"];
+    let mut launch = Mpi::OpenMpi.launch(hosts.len() as u32);
+    // The file has the number of ranks, and no node has more than its slots.
+    launch.retain(|word| word != "--oversubscribe");
+    launch.extend(words.map(OsString::from));
+    launch.extend([agent.into(), "--rankfile".into(), scratch.path().join("rankfile.openmpi").into()]);
+    launch.push("true".into());
+    let job = Job::new(Mpi::OpenMpi, hosts.len() as u32, "true", &[]).with("HWLOC_SYNTHETIC", "core:8 pu:1");
+    let shown = job.run(&launch, scratch.path()).success().stdout;
+    let (mut map, mut node) = (BTreeMap::new(), "");
+    for line in shown.lines() {
+        if let Some((_, rest)) = line.split_once("Data for node: ") {
+            node = rest.split_whitespace().next().unwrap();
+        } else if let Some((_, rest)) = line.split_once("Process rank: ") {
+            map.insert(rest.split_whitespace().next().unwrap().parse().unwrap(), node.to_owned());
+        }
+    }
+    map
 }
