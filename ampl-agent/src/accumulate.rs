@@ -2,6 +2,7 @@
 
 use ampl_core::config::site::CodeRange;
 use ampl_core::config::{Event, Quantity};
+use ampl_core::message::MetricSummary;
 use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::plan::Plan;
 use ampl_trace::cells::Cell;
@@ -11,47 +12,18 @@ use crate::floating::Environment;
 use crate::reading::Reading;
 use crate::window::holds;
 
-/// n, Σ, Σ², min and max of single observations, in ticks or units.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Running {
-    n: u64,
-    sum: f64,
-    sum_sq: f64,
-    min: f64,
-    max: f64,
-}
-
-impl Running {
-    fn add(&mut self, value: f64) {
-        self.min = if self.n == 0 { value } else { self.min.min(value) };
-        self.max = if self.n == 0 { value } else { self.max.max(value) };
-        self.n += 1;
-        self.sum += value;
-        self.sum_sq += value * value;
-    }
-
-    fn merge(&mut self, other: &Self) {
-        if other.n == 0 {
-            return;
-        }
-        self.min = if self.n == 0 { other.min } else { self.min.min(other.min) };
-        self.max = if self.n == 0 { other.max } else { self.max.max(other.max) };
-        self.n += other.n;
-        self.sum += other.sum;
-        self.sum_sq += other.sum_sq;
-    }
-
-    fn cell(&self, scale: f64) -> Cell {
-        if self.n == 1 {
-            return Cell::one(self.sum * scale);
-        }
-        Cell {
-            n: self.n as f64,
-            sum: self.sum * scale,
-            sum_sq: self.sum_sq * scale * scale,
-            min: self.min * scale,
-            max: self.max * scale,
-        }
+/// Cell of a window's record for `events`, whose unit is `scale` of the metric's.
+fn cell(events: &MetricSummary, scale: f64) -> Cell {
+    match events.n {
+        0 => Cell::default(),
+        1 => Cell::one(events.sum * scale),
+        n => Cell {
+            n: n as f64,
+            sum: events.sum * scale,
+            sum_sq: events.sum_sq * scale * scale,
+            min: events.min * scale,
+            max: events.max * scale,
+        },
     }
 }
 
@@ -164,13 +136,13 @@ pub struct Totals {
     pub spent: u64,
     /// The program's metrics, in the order in which the configuration names them.
     pub users: Vec<f64>,
-    events: Vec<Running>,
+    events: Vec<MetricSummary>,
 }
 
 impl Totals {
     /// Empty totals for the metrics of `map`.
     pub fn new(map: &EventMap) -> Self {
-        let events = vec![Running::default(); map.metrics.len() + map.visits.len() + map.sites.len()];
+        let events = vec![MetricSummary::default(); map.metrics.len() + map.visits.len() + map.sites.len()];
         Self { events, users: vec![0.0; map.declared.users()], ..Self::default() }
     }
 
@@ -183,7 +155,7 @@ impl Totals {
 
     /// Back to empty, keeping its memory.
     pub fn clear(&mut self) {
-        self.events.fill(Running::default());
+        self.events.fill(MetricSummary::default());
         self.users.fill(0.0);
         let (events, users) = (std::mem::take(&mut self.events), std::mem::take(&mut self.users));
         *self = Self { events, users, ..Self::default() };
@@ -237,7 +209,7 @@ impl Totals {
             if *of != function.0 {
                 break;
             }
-            self.events[index].add(of_call(quantity, [ticks, sent, received]));
+            self.events[index].observe(of_call(quantity, [ticks, sent, received]));
         }
     }
 
@@ -248,7 +220,7 @@ impl Totals {
         let before = map.metrics.len() + map.visits.len();
         for (index, (_, quantity, _)) in map.sites.iter().enumerate() {
             if observers & 1 << index != 0 {
-                self.events[before + index].add(of_call(quantity, call));
+                self.events[before + index].observe(of_call(quantity, call));
             }
         }
     }
@@ -274,7 +246,7 @@ impl Totals {
                     Quantity::Perf(_) | Quantity::Papi(_) | Quantity::User(_) => continue,
                 },
             };
-            self.events[map.metrics.len() + index].add(value);
+            self.events[map.metrics.len() + index].observe(value);
         }
     }
 
@@ -316,7 +288,7 @@ impl Totals {
         });
         let sites = map.sites.iter().map(|(_, quantity, slot)| (is_time(quantity), *slot));
         for (running, (is_time, slot)) in self.events.iter().zip(calls.chain(visits).chain(sites)) {
-            cells[slot] = running.cell(if is_time { nanos_per_tick } else { 1.0 });
+            cells[slot] = cell(running, if is_time { nanos_per_tick } else { 1.0 });
         }
         cells
     }
@@ -378,10 +350,10 @@ mod tests {
 
     #[test]
     fn a_single_call_is_a_single_observation() {
-        let mut running = Running::default();
-        running.add(3.0);
-        assert_eq!(running.cell(0.37), Cell::one(3.0 * 0.37));
-        running.add(1.0);
-        assert_eq!((running.cell(1.0).n, running.cell(1.0).sum_sq), (2.0, 10.0));
+        let mut running = MetricSummary::default();
+        running.observe(3.0);
+        assert_eq!(cell(&running, 0.37), Cell::one(3.0 * 0.37));
+        running.observe(1.0);
+        assert_eq!((cell(&running, 1.0).n, cell(&running, 1.0).sum_sq), (2.0, 10.0));
     }
 }

@@ -10,6 +10,7 @@
 //! beginning is recorded as usual.
 
 use ampl_core::config::Config;
+use ampl_trace::model::Level as Detail;
 
 /// How much is done for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,13 +27,13 @@ pub enum Level {
 }
 
 impl Level {
-    /// The name in output.
-    pub fn name(self) -> &'static str {
+    /// The same in a record.
+    pub fn detail(self) -> Detail {
         match self {
-            Self::Kept => "kept",
-            Self::Structure => "structure",
-            Self::Summaries => "summaries",
-            Self::Off => "off",
+            Self::Kept => Detail::Kept,
+            Self::Structure => Detail::Structure,
+            Self::Summaries => Detail::Summaries,
+            Self::Off => Detail::Off,
         }
     }
 }

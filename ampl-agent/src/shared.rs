@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ampl_core::config::{Keep as Timing, Marker, Mechanism};
 use ampl_core::draw::{Keep, kept, stratum};
-use ampl_core::message::{Directive, OwnSteps, Shape, StepMarker};
+use ampl_core::message::{Directive, MessageLayout, OwnSteps, StepMarker};
 use ampl_core::mpi::{Function, ids};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
@@ -152,7 +152,7 @@ impl Shared {
     /// Shared state of the process that is `rank`. No window is open before the first thread is there.
     pub fn new(journal: Arc<Journal>, plan: Plan, rank: Rank, resolve: Resolve) -> Self {
         let events = EventMap::new(&plan);
-        let retrospective = Shape::of(&plan).retrospective;
+        let retrospective = MessageLayout::of(&plan).retrospective;
         let policies = Policies::new(&plan);
         let open = OpenWindow {
             window: WindowId(0),

@@ -1,6 +1,6 @@
 //! Spans in which calls were only counted, because more would have cost too much.
 
-use ampl_trace::model::{STEP_CLOCK, Step, WindowSummary};
+use ampl_trace::model::{Level, Step, WindowSummary};
 use ampl_trace::{RankTrace, Trace};
 
 /// True where calls of some rank were only counted for a while, because more would have cost too much.
@@ -10,7 +10,7 @@ pub fn is_only_counted(trace: &Trace) -> bool {
 
 /// True where calls of `rank` were only counted for a while.
 pub fn is_counted(rank: &RankTrace) -> bool {
-    rank.process.steps.iter().any(|step| step.level == "off")
+    rank.process.steps.iter().any(|step| step.level == Level::Off)
 }
 
 /// Spans in which calls of `rank` were only counted, nanoseconds since its start.
@@ -46,12 +46,12 @@ struct Span {
 fn spans(rank: &RankTrace) -> Vec<Span> {
     let end = rank.process.elapsed_ns as f64;
     let (mut spans, mut since) = (Vec::new(), None);
-    let mut steps: Vec<&Step> = rank.process.steps.iter().filter(|step| step.level != STEP_CLOCK).collect();
+    let mut steps: Vec<&Step> = rank.process.steps.iter().filter(|step| step.level != Level::Clock).collect();
     // One that had no room for a record is listed last.
     steps.sort_by_key(|step| step.at);
     for step in steps {
         let at = (step.at as f64).min(end);
-        match (since, step.level == "off") {
+        match (since, step.level == Level::Off) {
             (None, true) => since = Some((at, step.window)),
             (Some((from, first)), false) => {
                 spans.push(Span { time: (from, at), windows: (first, step.window) });

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ampl_core::config::{ErrorBound, Target};
+use ampl_core::config::{ErrorBound, Selection, Target};
 use ampl_core::message::Decision;
 use ampl_reader::directory;
 use ampl_trace::Trace;
 
 /// True for a retrospective decision.
 pub fn is_after(decision: &Decision) -> bool {
-    decision.selection.as_deref() == Some("retrospective")
+    decision.selection == Some(Selection::Retrospective)
 }
 
 /// True for a retrospective decision without some ranks; for these the earlier draw holds.
@@ -71,6 +71,8 @@ pub fn absolute_groups(trace: &Trace) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use ampl_core::config::Mechanism;
+
     use super::*;
 
     fn decision() -> Decision {
@@ -79,7 +81,7 @@ mod tests {
             window: 8,
             group: "all".into(),
             stratum: 0,
-            mechanism: "subset".into(),
+            mechanism: Mechanism::Subset,
             population: 64,
             reported: 64,
             late: false,
@@ -101,7 +103,7 @@ mod tests {
     #[test]
     fn strata_of_a_window_are_one_line_and_hide_what_was_drawn_beforehand() {
         let after = |stratum, population, size| Decision {
-            selection: Some("retrospective".into()),
+            selection: Some(Selection::Retrospective),
             window: 9,
             stratum,
             population,

@@ -4,7 +4,7 @@ use ampl_core::config::{Keep, Marker};
 use ampl_core::plan::Plan;
 use ampl_core::units::RankSet;
 use ampl_trace::Trace;
-use ampl_trace::model::{FollowedSteps, RankTrace, STEP_CLOCK, UnannouncedSteps};
+use ampl_trace::model::{FollowedSteps, Level, RankTrace, UnannouncedSteps};
 
 /// Windows of a run that follow steps.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ pub fn followed<'a>(trace: &'a Trace, plan: &Plan) -> Option<Result<Following<'a
 
 /// The first window that the clock has ended on `rank` for want of steps.
 fn by_clock(rank: &RankTrace) -> Option<u64> {
-    rank.process.steps.iter().find(|step| step.level == STEP_CLOCK).map(|step| step.window)
+    rank.process.steps.iter().find(|step| step.level == Level::Clock).map(|step| step.window)
 }
 
 fn reason(trace: &Trace, plan: &Plan) -> NotFollowed {

@@ -9,13 +9,13 @@ use ampl_core::mpi::{Direction, FUNCTION_COUNT, Function};
 use ampl_core::plan::Plan;
 use ampl_core::units::RankSet;
 use ampl_reader::gaps::Recorded;
-use ampl_trace::model::{GaveUp, STEP_CLOCK};
+use ampl_trace::model::{GaveUp, Level};
 use ampl_trace::record::{CALL_NO_ARGS, GAP};
 use ampl_trace::totals::SEVERAL;
 use ampl_trace::{RankTrace, Trace};
 
 use crate::estimate::windows_lacking;
-use crate::overhead::{Overhead, RankStep};
+use crate::overhead::{Overhead, RankStep, StepReason};
 use crate::pauses::{self, Paused};
 use crate::{short_regions, uncovered, unstored};
 
@@ -46,7 +46,7 @@ pub fn missing(trace: &Trace, plan: Option<&Plan>) -> Vec<Missing> {
         guides(trace, plan, &mut found);
     }
     let Overhead { steps, windows_share: share, .. } = Overhead::of(trace, 0);
-    less(&steps, plan, &mut found);
+    steps_down(&steps, plan, &mut found);
     // Otherwise the missing calls were not to be stored.
     if plan.is_none_or(|plan| plan.config.trace.structure == Keep::All) {
         not_stored(trace, &steps, &mut found);
@@ -100,7 +100,7 @@ pub fn missing(trace: &Trace, plan: Option<&Plan>) -> Vec<Missing> {
 /// Steps down in recording calls of some ranks, each a [`Missing::DoneLess`].
 pub fn done_less(trace: &Trace, plan: Option<&Plan>) -> Vec<Missing> {
     let mut found = Vec::new();
-    less(&Overhead::of(trace, 0).steps, plan, &mut found);
+    steps_down(&Overhead::of(trace, 0).steps, plan, &mut found);
     found
 }
 
@@ -238,30 +238,30 @@ fn guides(trace: &Trace, plan: &Plan, found: &mut Vec<Missing>) {
 }
 
 /// Adds steps down of ranks, for overhead or want of room.
-fn less(steps: &[RankStep], plan: Option<&Plan>, found: &mut Vec<Missing>) {
+fn steps_down(steps: &[RankStep], plan: Option<&Plan>, found: &mut Vec<Missing>) {
     let allowed = allowed(plan);
     let structure = plan.map(|plan| plan.config.agent.max_structure_overhead.max(allowed.unwrap_or(0.0)));
     for (reason, level, lacks) in [
-        ("journal", "structure", Lacks::Times),
-        ("journal", "summaries", Lacks::Calls),
-        ("limit", "structure", Lacks::Times),
-        ("limit", "summaries", Lacks::Calls),
-        ("overhead", "drawn", Lacks::DrawnBeforehand),
-        ("overhead", "structure", Lacks::Times),
-        ("overhead", "summaries", Lacks::Calls),
-        ("overhead", "off", Lacks::AllButCounts),
+        (StepReason::Journal, Level::Structure, Lacks::Times),
+        (StepReason::Journal, Level::Summaries, Lacks::Calls),
+        (StepReason::Limit, Level::Structure, Lacks::Times),
+        (StepReason::Limit, Level::Summaries, Lacks::Calls),
+        (StepReason::Overhead, Level::Drawn, Lacks::DrawnBeforehand),
+        (StepReason::Overhead, Level::Structure, Lacks::Times),
+        (StepReason::Overhead, Level::Summaries, Lacks::Calls),
+        (StepReason::Overhead, Level::Off, Lacks::AllButCounts),
     ] {
         let such = || steps.iter().filter(|step| step.reason == reason && step.level == level);
         let Some(first) = such().min_by_key(|step| step.at_ns) else { continue };
         let ranks = RankSet::from_iter(such().map(|step| step.rank));
         let why = match (reason, lacks) {
-            ("journal", Lacks::Times) => LessReason::RoomOfProgram,
-            ("journal", _) => LessReason::NoRoom,
-            ("limit", _) => LessReason::Limit(first.limit.unwrap_or_default()),
+            (StepReason::Journal, Lacks::Times) => LessReason::RoomOfProgram,
+            (StepReason::Journal, _) => LessReason::NoRoom,
+            (StepReason::Limit, _) => LessReason::Limit(first.limit.unwrap_or_default()),
             _ => {
                 // Calls go at the limit of their own, if they have not gone before.
                 let before = steps.iter().rfind(|step| step.rank == first.rank && step.at_ns < first.at_ns);
-                let had_calls = before.is_none_or(|step| step.level != "summaries");
+                let had_calls = before.is_none_or(|step| step.level != Level::Summaries);
                 let of_calls =
                     matches!(lacks, Lacks::Calls) || (matches!(lacks, Lacks::AllButCounts) && had_calls);
                 LessReason::Overhead(first.share, if of_calls { structure } else { allowed })
@@ -273,7 +273,9 @@ fn less(steps: &[RankStep], plan: Option<&Plan>, found: &mut Vec<Missing>) {
 
 /// Adds calls that are not stored, of ranks whose journals had no room: as many as were counted besides.
 fn not_stored(trace: &Trace, steps: &[RankStep], found: &mut Vec<Missing>) {
-    let full = |step: &&RankStep| matches!(step.reason, "journal" | "limit") && step.level == "summaries";
+    let full = |step: &&RankStep| {
+        matches!(step.reason, StepReason::Journal | StepReason::Limit) && step.level == Level::Summaries
+    };
     let ranks: BTreeSet<u32> = steps.iter().filter(full).map(|step| step.rank).collect();
     let (mut missing, mut all) = (0u64, 0u64);
     for (rank, stored) in unstored::stored(trace, &ranks) {
@@ -288,7 +290,7 @@ fn not_stored(trace: &Trace, steps: &[RankStep], found: &mut Vec<Missing>) {
 
 /// Adds windows that end by the clock because the program does not name the marker's region, of `all` ranks.
 fn by_clock(steps: &[RankStep], all: u64, found: &mut Vec<Missing>) {
-    let such = || steps.iter().filter(|step| step.level == STEP_CLOCK);
+    let such = || steps.iter().filter(|step| step.level == Level::Clock);
     let Some(first) = such().min_by_key(|step| step.at_ns) else { return };
     let ranks = RankSet::from_iter(such().map(|step| step.rank));
     let others = ranks.len() < all;

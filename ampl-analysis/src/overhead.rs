@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use ampl_trace::Trace;
-use ampl_trace::model::{Limit, STEP_CLOCK};
+use ampl_trace::model::{Level, Limit};
 use serde::Serialize;
 
 use crate::own_time::OwnTime;
@@ -61,22 +61,31 @@ pub struct RankStep {
     pub window: u64,
     /// Time, nanoseconds since the start.
     pub at_ns: u64,
-    /// Level from then on: `kept`, `drawn` (windows to keep are drawn before they begin), `structure` (no times are
-    /// stored), `summaries` or `off`; or `clock`: windows end by it.
-    pub level: String,
+    /// Level from then on.
+    pub level: Level,
     /// The agent's share of the time that made it step down, or that is expected after a step up.
     pub share: f64,
-    /// Reason: `overhead`, `recovered` after a step up, `journal` where that had no room for calls, `limit` where a
-    /// limit of the configuration was reached, or `marker` where the program did not name its region.
-    pub reason: &'static str,
+    /// Its reason.
+    pub reason: StepReason,
     /// The key of that limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<&'static str>,
 }
 
-/// Depth of the step down to `level`.
-fn depth(level: &str) -> usize {
-    ["kept", "drawn", "structure", "summaries", "off"].iter().position(|name| *name == level).unwrap_or(0)
+/// Reason of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StepReason {
+    /// The agent took more than it may.
+    Overhead,
+    /// A step up: more can be afforded again.
+    Recovered,
+    /// The journal had no room for calls.
+    Journal,
+    /// A limit of the configuration was reached.
+    Limit,
+    /// The program did not name the region of the marker.
+    Marker,
 }
 
 impl Overhead {
@@ -88,23 +97,23 @@ impl Overhead {
         let over = |part: u64, total: u64| (total > 0).then(|| part as f64 / total as f64);
         let whole = elapsed.saturating_add(own.start_ns).saturating_add(own.end_ns);
         let steps = trace.ranks.iter().flat_map(|rank| {
-            let mut before = depth("kept");
+            let mut before = Level::Kept.depth();
             rank.process.steps.iter().map(move |step| {
-                let clock = step.level == STEP_CLOCK;
-                let level = if clock { before } else { depth(&step.level) };
-                let down = level > std::mem::replace(&mut before, level);
+                let clock = step.level == Level::Clock;
+                let depth = step.level.depth().or(before);
+                let down = depth > std::mem::replace(&mut before, depth);
                 RankStep {
                     rank: rank.process.rank,
                     window: step.window,
                     at_ns: step.at,
-                    level: step.level.clone(),
+                    level: step.level,
                     share: step.share,
                     reason: match (down, step.share > 0.0) {
-                        _ if clock => "marker",
-                        (false, _) => "recovered",
-                        (true, true) => "overhead",
-                        (true, false) if step.limit.is_some() => "limit",
-                        (true, false) => "journal",
+                        _ if clock => StepReason::Marker,
+                        (false, _) => StepReason::Recovered,
+                        (true, true) => StepReason::Overhead,
+                        (true, false) if step.limit.is_some() => StepReason::Limit,
+                        (true, false) => StepReason::Journal,
                     },
                     limit: step.limit.map(Limit::key),
                 }
@@ -148,24 +157,33 @@ mod tests {
     #[test]
     fn steps_have_their_reasons() {
         let mut rank = RankTrace::default();
-        let step = |(level, share): (&str, f64)| Step { level: level.into(), share, ..Step::default() };
+        let step = |(level, share)| Step { level, share, ..Step::default() };
         rank.process.steps = [
-            ("drawn", 0.04),
-            (STEP_CLOCK, 0.0),
-            ("structure", 0.035),
-            ("summaries", 0.03),
-            ("off", 0.02),
-            ("summaries", 0.0),
-            ("kept", 0.001),
-            ("summaries", 0.0),
+            (Level::Drawn, 0.04),
+            (Level::Clock, 0.0),
+            (Level::Structure, 0.035),
+            (Level::Summaries, 0.03),
+            (Level::Off, 0.02),
+            (Level::Summaries, 0.0),
+            (Level::Kept, 0.001),
+            (Level::Summaries, 0.0),
         ]
         .map(step)
         .into();
         let steps = Overhead::of(&Trace { ranks: vec![rank], ..Trace::default() }, 0).steps;
-        let reasons: Vec<&str> = steps.iter().map(|step| step.reason).collect();
+        let reasons: Vec<StepReason> = steps.iter().map(|step| step.reason).collect();
         assert_eq!(
             reasons,
-            ["overhead", "marker", "overhead", "overhead", "overhead", "recovered", "recovered", "journal"]
+            [
+                StepReason::Overhead,
+                StepReason::Marker,
+                StepReason::Overhead,
+                StepReason::Overhead,
+                StepReason::Overhead,
+                StepReason::Recovered,
+                StepReason::Recovered,
+                StepReason::Journal
+            ]
         );
     }
 }

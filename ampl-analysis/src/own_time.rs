@@ -1,7 +1,7 @@
 //! ampl's own processor time, its parts, and its share of the job's.
 
 use ampl_trace::Trace;
-use ampl_trace::model::{Process, WindowSummaries};
+use ampl_trace::model::{Level, Process, WindowSummaries};
 use serde::Serialize;
 
 /// Shorter windows are joined, nanoseconds: one of a few calls says nothing of the job.
@@ -76,7 +76,8 @@ fn largest(trace: &Trace) -> Option<Largest> {
         stretches(&rank.windows).map(|(window, share)| Largest { share, rank: rank.process.rank, window })
     });
     let of_steps = trace.ranks.iter().flat_map(|rank| {
-        let down = rank.process.steps.iter().filter(|step| step.level != "kept" && step.share.is_finite());
+        let down =
+            rank.process.steps.iter().filter(|step| step.level != Level::Kept && step.share.is_finite());
         down.map(|step| Largest { share: step.share, rank: rank.process.rank, window: step.window })
     });
     let all = of_windows.chain(of_steps).map(|one| Largest { share: one.share.min(1.0), ..one });
@@ -149,7 +150,7 @@ mod tests {
         assert_eq!(found(&trace), Largest { share: 0.01, rank: 3, window: 0 });
         // A span that made the rank step down may be shorter than its window.
         trace.ranks[0].process.steps =
-            vec![Step { window: 2, level: "off".into(), share: 0.25, ..Step::default() }];
+            vec![Step { window: 2, level: Level::Off, share: 0.25, ..Step::default() }];
         assert_eq!(found(&trace), Largest { share: 0.25, rank: 3, window: 2 });
         trace.ranks[0].windows = windows(&[(ms, 500_000)]);
         assert_eq!(found(&trace).share, 0.5);

@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use ampl_core::program::{names, program_of};
 use ampl_trace::Trace;
 use ampl_trace::metadata::cut_to;
-use serde::{Deserialize, Serialize};
+use serde::de::IntoDeserializer;
+use serde::de::value::Error as ValueError;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::calls;
 use crate::comparison::{FactKind, Identity, facts};
-use crate::efficiency;
+use crate::efficiency::{self, Basis};
 use crate::overhead::Overhead;
 
 /// Version of the fields below.
@@ -90,8 +92,16 @@ pub struct Efficiency {
     pub communication: Option<f64>,
     /// Share of the ranks' time that they rest on.
     pub coverage: f64,
-    /// `census`, `sampled`, `totals` or `measured`.
-    pub basis: String,
+    /// Data that they rest on.
+    #[serde(deserialize_with = "known_basis")]
+    pub basis: Option<Basis>,
+}
+
+/// The basis; `None` where there is none, or one of a later version.
+fn known_basis<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Basis>, D::Error> {
+    let word = Option::<String>::deserialize(from)?;
+    let word = word.map(IntoDeserializer::<ValueError>::into_deserializer);
+    Ok(word.and_then(|word| Basis::deserialize(word).ok()))
 }
 
 /// A call site.
@@ -191,7 +201,7 @@ impl Record {
                     load_balance: row.load_balance,
                     communication: row.communication,
                     coverage: row.coverage,
-                    basis: format!("{:?}", row.basis).to_lowercase(),
+                    basis: Some(row.basis),
                 })
                 .unwrap_or_default(),
             sites: dear

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ampl_core::config::Keep;
 use ampl_core::mpi::{FUNCTIONS, Function};
 use ampl_reader::directory;
-use ampl_trace::model::{Limit, Process, Step};
+use ampl_trace::model::{Level, Limit, Process, Step};
 use ampl_trace::{RunInfo, Trace};
 
 /// Calls of a process that are in its sequence, as it counted them: without queries such as `MPI_Initialized`.
@@ -44,7 +44,7 @@ pub enum Reason {
 /// Reason, as far as the trace has it.
 pub fn why(run: &RunInfo, process: &Process) -> Reason {
     let off = directory::plan(run).is_some_and(|plan| plan.config.trace.structure == Keep::Off);
-    match process.steps.iter().find(|step| step.level == "summaries" || step.level == "off") {
+    match process.steps.iter().find(|step| matches!(step.level, Level::Summaries | Level::Off)) {
         _ if off => Reason::Off,
         Some(Step { limit: Some(limit), .. }) => Reason::Limit(*limit),
         Some(step) if step.share == 0.0 => Reason::NoRoom,

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use ampl_testkit::equal_ranks;
 use ampl_testkit::synthetic::Synthetic;
 use ampl_trace::format::{Writer, rank_parts};
 use serde_json::Value;
@@ -90,6 +91,30 @@ fn info_counts_every_call() {
     assert_eq!(same(of_file), same(info));
     let summary = ampl(&["info", &run]);
     assert!(summary.status == 0 && summary.out.contains("load balance"), "{}", summary.out);
+}
+
+/// Most memory of a process with private data of a hundred thousand ranks, KiB.
+const MOST_MEMORY: &str = "97000";
+
+#[test]
+fn a_hundred_thousand_equal_ranks_take_less_than_100_megabytes() {
+    let place = Place::new();
+    equal_ranks::write_run(100_000, &place.at("run"));
+    let size = fs::metadata(place.at("run/trace.ampl")).unwrap().len();
+    assert!(size < 4 * 100_000, "{size} bytes");
+    let limited = |most: &str, args: &[&str]| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -d \"$0\" && exec \"$@\"", most, env!("CARGO_BIN_EXE_ampl")]);
+        command.args(args).stdin(Stdio::null()).output().unwrap()
+    };
+    let run = text(&place.at("run"));
+    for args in [&["info", &run][..], &["info", &run, "--json"], &["decode", &run, "--rank", "99999"]] {
+        let output = limited(MOST_MEMORY, args);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {}", said.lines().next().unwrap_or_default());
+    }
+    // The limit is one.
+    assert!(!limited("30000", &["info", &run]).status.success());
 }
 
 #[test]

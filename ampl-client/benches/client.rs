@@ -18,7 +18,9 @@ use std::time::Instant;
 use ampl_client::{Node, Policy};
 use ampl_core::config::{Config, DEFAULT_TARGET, Group, Mechanism, Selection, Sizing, Summaries};
 use ampl_core::draw::kept;
-use ampl_core::message::{CensusWindow, Directive, DownMessage, MetricSummary, Shape, Summary, UpMessage};
+use ampl_core::message::{
+    CensusWindow, Directive, DownMessage, MessageLayout, MetricSummary, Summary, UpMessage,
+};
 use ampl_core::plan::Plan;
 use ampl_core::stats::sizing::FLOOR;
 use ampl_core::units::{Rank, RankSet, WindowId};
@@ -141,7 +143,7 @@ fn plan(ranks: u32, groups: u32, case: Case) -> Plan {
 /// Windows of all ranks, as they arrive at the root. Where only the sample's sums do, all ranks are in it: which ones
 /// are makes no difference to the cost.
 fn census(plan: &Plan) -> Vec<CensusWindow> {
-    let shape = Shape::of(plan);
+    let shape = MessageLayout::of(plan);
     let cells: Vec<usize> = (0..plan.ranks).map(|rank| shape.cell_of(plan, Rank(rank))).collect();
     let mut population = Population::new(Kind::Heterogeneous, plan.ranks as usize, 1);
     let mut summary = Summary::empty(plan);
@@ -181,7 +183,7 @@ fn numbered(windows: &[CensusWindow], number: u64) -> CensusWindow {
 }
 
 fn updates(plan: &Plan, windows: &[CensusWindow]) -> (Cost, Directives) {
-    let shape = Shape::of(plan);
+    let shape = MessageLayout::of(plan);
     let interval = u64::from(plan.config.sampling.windows_per_update);
     let mut policy = Policy::new(plan);
     let mut directives = Directives { last: policy.first_directive().0, bytes: 0 };
@@ -209,7 +211,7 @@ fn updates(plan: &Plan, windows: &[CensusWindow]) -> (Cost, Directives) {
 
 /// Cost to a parent of a child's message, taken in, added up and passed on; and the bytes of it.
 fn messages(plan: &Plan, windows: &[CensusWindow]) -> (Cost, usize) {
-    let shape = Shape::of(plan);
+    let shape = MessageLayout::of(plan);
     // A root with as many children as there are; their message is as large as any.
     let mut node = Node::new(plan, Rank(0));
     let children: Vec<Rank> = node.children().collect();

@@ -106,7 +106,7 @@ impl StepFinder {
 #[cfg(test)]
 mod tests {
     use ampl_core::config::Config;
-    use ampl_core::message::{OwnSteps, Shape, StepCall};
+    use ampl_core::message::{MessageLayout, OwnSteps, StepCall};
 
     use super::*;
 
@@ -120,7 +120,7 @@ mod tests {
 
     /// Window `number`, in which ranks name these calls; `None` of one that reports nothing.
     fn census(plan: &Plan, number: u64, ranks: &[Option<OwnSteps>]) -> CensusWindow {
-        let mut census = CensusWindow::new(&Shape::of(plan), WindowId(number), WindowId(number));
+        let mut census = CensusWindow::new(&MessageLayout::of(plan), WindowId(number), WindowId(number));
         for own in ranks.iter().flatten() {
             census.reported += 1;
             if !own.calls.is_empty() {

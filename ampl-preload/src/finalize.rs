@@ -226,7 +226,7 @@ impl Finalizer {
         while distance < self.ranks {
             if self.rank & distance != 0 {
                 let mut parcel = Parcel::new(&self.channel, Rank(self.rank - distance));
-                for bytes in [structure.pack(), totals.encode(), census.encode(), own.encode()] {
+                for bytes in [structure.encode_fast(), totals.encode(), census.encode(), own.encode()] {
                     parcel.put(&(bytes.len() as u64).to_le_bytes())?;
                     bytes.chunks(CHUNK).try_for_each(|chunk| parcel.put(chunk))?;
                 }

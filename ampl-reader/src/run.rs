@@ -128,7 +128,7 @@ impl Run {
                 let mut info = file.run().clone();
                 if info.ranks == 0 {
                     let present = file.ranks().len() as u32;
-                    info.ranks = present.max(file.structure().map_or(0, JobStructure::job));
+                    info.ranks = present.max(file.structure().map_or(0, JobStructure::rank_count));
                 }
                 info
             }

@@ -61,7 +61,7 @@ fn line(decision: &Decision, group: &str, reason: &str) -> String {
         decision.update,
         decision.window,
         kept(decision),
-        decision.mechanism,
+        decision.mechanism.name(),
         decision.variance.map_or("-".into(), digits),
     );
     text.trim_end().to_owned()
@@ -75,7 +75,7 @@ pub fn kept(decision: &Decision) -> String {
 
 /// Reason for the size: `mpi.time ± 7.1 % (bound 8 %)`; errors are in the metric's unit if `absolute`.
 pub fn reason(decision: &Decision, absolute: bool) -> String {
-    let limit = decision.limit.as_ref().map(|limit| format!(", cut by the {limit}")).unwrap_or_default();
+    let limit = decision.limit.map(|limit| format!(", cut by the {}", limit.name())).unwrap_or_default();
     let Some(metric) = &decision.guide else {
         return match decision.size {
             _ if is_of_some(decision) => format!("ranks that reported do not differ{limit}"),
@@ -98,6 +98,9 @@ pub fn reason(decision: &Decision, absolute: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ampl_core::config::{Mechanism, Selection};
+    use ampl_core::message::DecisionLimit;
+
     use super::*;
 
     fn decision() -> Decision {
@@ -106,7 +109,7 @@ mod tests {
             window: 8,
             group: "all".into(),
             stratum: 0,
-            mechanism: "subset".into(),
+            mechanism: Mechanism::Subset,
             population: 64,
             reported: 64,
             late: false,
@@ -136,11 +139,11 @@ mod tests {
         for word in ["17 of 64", "subset", "mpi.time ± 7.12 % (bound 8", "0.0123", "all"] {
             assert!(text.contains(word), "{word}: {text}");
         }
-        let cut = Decision { limit: Some("budget".into()), ..decision() };
+        let cut = Decision { limit: Some(DecisionLimit::Budget), ..decision() };
         assert!(line(&cut).contains("(bound 8 %, cut by the budget)"));
         let late = Decision { reported: 60, late: true, ..decision() };
         assert!(line(&late).ends_with("60 of 64, late"));
-        let after = Decision { selection: Some("retrospective".into()), guide: None, size: 1, ..late };
+        let after = Decision { selection: Some(Selection::Retrospective), guide: None, size: 1, ..late };
         let said = line(&after);
         assert!(said.contains(" 1+? of 64 ") && said.contains("ranks that reported do not differ"), "{said}");
         let merged = Decision { merged_windows: 5, ..decision() };

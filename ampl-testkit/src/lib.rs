@@ -13,6 +13,8 @@
 #![forbid(unsafe_code)]
 
 pub mod classes;
+#[cfg(feature = "runs")]
+pub mod equal_ranks;
 pub mod medoids;
 pub mod population;
 #[cfg(feature = "runs")]

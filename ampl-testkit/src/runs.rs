@@ -191,7 +191,7 @@ pub fn write(directory: &Path, structure: &JobStructure, host: impl Fn(u32) -> S
         let one = RankTrace { process, ..RankTrace::default() };
         writer.rank(&rank_parts(&one)).map_err(io::Error::other)?;
     }
-    writer.run(&info(structure.job()), &[]).map_err(io::Error::other)?;
+    writer.run(&info(structure.rank_count()), &[]).map_err(io::Error::other)?;
     writer.finish().map_err(io::Error::other)?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use ampl_core::config::{Config, Keep};
+use ampl_core::config::{Config, Keep, Mechanism};
 use ampl_core::draw::{kept, partners};
 use ampl_core::message::{Decision, Directive, StratumDirective};
 use ampl_core::mpi::{FUNCTION_COUNT, Function, PREDEFINED};
@@ -129,7 +129,7 @@ impl Synthetic {
                 window: update * 4,
                 group: group.name,
                 stratum: 0,
-                mechanism: "subset".into(),
+                mechanism: Mechanism::Subset,
                 population: group.members.len(),
                 reported: group.members.len(),
                 late: false,

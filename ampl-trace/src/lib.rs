@@ -33,6 +33,7 @@ pub mod gaps;
 pub mod grammar;
 pub mod journal;
 mod last;
+mod level;
 pub mod loops;
 pub mod metadata;
 pub mod model;

@@ -406,9 +406,8 @@ pub struct Step {
     pub window: u64,
     /// Time of the step: ticks in a journal, nanoseconds since T0 in a trace.
     pub at: u64,
-    /// Level from then on: `kept`, `drawn` (as kept, but windows are decided before they begin), `structure`,
-    /// `summaries` or `off`; or [`STEP_CLOCK`].
-    pub level: String,
+    /// Level from then on.
+    pub level: Level,
     /// The agent's share of the time that made it step down, or that is expected after a step up.
     pub share: f64,
     /// Limit that was reached, where that is not one of time.
@@ -416,9 +415,7 @@ pub struct Step {
     pub limit: Option<Limit>,
 }
 
-/// The level of a [`Step`] that is about windows only: they end by the clock from there on, for the program has not
-/// named the region of the marker.
-pub const STEP_CLOCK: &str = "clock";
+pub use crate::level::Level;
 
 pub use crate::timestep::{FollowedSteps, UnannouncedSteps};
 

@@ -2,7 +2,7 @@
 //! bytes; what lies behind a message is none of its.
 #![no_main]
 
-use ampl_core::message::{DownMessage, Second, Shape, UpMessage};
+use ampl_core::message::{DownMessage, Second, MessageLayout, UpMessage};
 use libfuzzer_sys::fuzz_target;
 
 /// Flags of an up message: whether it carries census and interval sums.
@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
         let [rows, columns, bins] = [4, 6, 12].map(|at| u16::from_le_bytes([bytes[at], bytes[at + 1]]));
         let second =
             Second { bins, guides: vec![0; columns.into()], groups: vec![0; rows.into()], until: None };
-        let shape = Shape {
+        let shape = MessageLayout {
             cells: window.partial.cells.iter().map(|cell| cell.key).collect(),
             asked: vec![true; columns.into()],
             census: bytes[3] & CENSUS != 0,

@@ -4,7 +4,7 @@
 
 use ampl_client::Node;
 use ampl_core::config::Config;
-use ampl_core::message::{CensusWindow, Directive, DownMessage, Shape, Summary, UpMessage};
+use ampl_core::message::{CensusWindow, Directive, DownMessage, MessageLayout, Summary, UpMessage};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +19,7 @@ fn number(bytes: &mut &[u8]) -> u64 {
 
 fuzz_target!(|bytes: &[u8]| {
     let plan = Plan::new(Config::default(), 30).expect("any number of ranks");
-    let shape = Shape::of(&plan);
+    let shape = MessageLayout::of(&plan);
     let mut node = Node::new(&plan, Rank(1));
     let children: Vec<Rank> = node.children().collect();
     let empty = Summary::empty(&plan);

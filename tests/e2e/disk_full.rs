@@ -145,7 +145,7 @@ fn recover(run: &Monitored) {
 #[test]
 fn memory_that_is_used_up_leaves_the_journals() {
     for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
-        let job = Job::of(mpi, RANKS, "little", &[]);
+        let job = Job::of(mpi, RANKS, "no_address_space", &[]);
         let plain = job.plain().success();
         let run = monitor(&job, "", Form::Exec).success();
         let (said, expected) = (&run.finished, plain.sorted_lines());

@@ -13,10 +13,10 @@ const TURNS: u64 = 1000;
 
 #[test]
 fn who_gives_up_says_so() {
-    let scratch = Scratch::new("deaf");
-    let shim = scratch.path().join("deaf.so");
+    let scratch = Scratch::new("unresponsive");
+    let shim = scratch.path().join("unresponsive.so");
     let mut compile = Command::new(program(&["gcc", "cc"]));
-    compile.args(["-O1", "-fPIC", "-shared", "-o"]).arg(&shim).arg(home().join("programs/deaf.c"));
+    compile.args(["-O1", "-fPIC", "-shared", "-o"]).arg(&shim).arg(home().join("programs/unresponsive.c"));
     process::run(&mut compile, Duration::from_secs(60)).success();
     let plain = Job::of(Mpi::OpenMpi, RANKS, "steady", &[&TURNS.to_string()]).plain().success();
     // The root, a node with ranks below it, and a leaf.

@@ -141,7 +141,7 @@ fn what_waits_would_be_seen() {
 #[test]
 fn no_turn_is_given_away() {
     for mpi in Mpi::ALL {
-        let job = Job::of(mpi, RANKS, "passing", &[]).with("LD_PRELOAD", compile_shim("yield_shim"));
+        let job = Job::of(mpi, RANKS, "brief_calls", &[]).with("LD_PRELOAD", compile_shim("yield_shim"));
         let run = monitor(&job, CONFIGS[1], Form::Exec).success();
         assert!(number(&run.info()["windows"]) > 20.0, "{}", run.info());
         let counts = numbers(&run.finished.stdout);

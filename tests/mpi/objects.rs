@@ -58,11 +58,11 @@ fn older_and_newer_ways() {
 /// live, or where MPI refuses: both their values and the bytes they move.
 #[test]
 fn the_same_words_with_another_meaning() {
-    on_every_mpi("again");
+    on_every_mpi("changed_meanings");
     let metrics = "[[metric]]\nname = \"mpi.time\"\n[[metric]]\nname = \"bytes.sent\"\nevent = \"MPI_Bcast\"\n\
                    role = \"report\"\n";
     for mpi in Mpi::ALL {
-        let job = Job::of(mpi, 1, "again", &[]);
+        let job = Job::of(mpi, 1, "changed_meanings", &[]);
         let run = monitor(&job, &(keep_everything(1) + metrics), Form::Run).success();
         let rows = run.estimate();
         let sent = |row: &&Value| row["scope"] == "run" && row["event"] == "MPI_Bcast";

@@ -110,6 +110,9 @@ fn the_same_words_with_another_meaning_read_the_same_either_way() {
     let log = logs.path().join("ref");
     for mpi in Mpi::ALL {
         let config = format!("[window]\nmarker = \"period:3600s\"\n[trace]\ntiming = \"all\"\n{ALWAYS}");
-        reads_the_same(|| Job::of(mpi, 2, "again", &[log.to_str().expect("a path of ours")]), &config);
+        reads_the_same(
+            || Job::of(mpi, 2, "changed_meanings", &[log.to_str().expect("a path of ours")]),
+            &config,
+        );
     }
 }

@@ -210,6 +210,7 @@ fn check_file(path: &str, text: &str) -> Vec<String> {
             breaches.push(format!("{path}: needs `#![forbid(unsafe_code)]`"));
         }
     }
+    breaches.extend(words::of_name(path));
     if extension == "rs" && !generated {
         breaches.extend(words::of_file(path, text));
     }

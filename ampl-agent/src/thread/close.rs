@@ -4,7 +4,7 @@ use ampl_core::config::Mechanism;
 use ampl_core::draw::Keep;
 use ampl_core::units::WindowId;
 use ampl_trace::cells::{Cell, Cells};
-use ampl_trace::model::{STEP_CLOCK, Step};
+use ampl_trace::model::{Level, Step};
 use ampl_trace::record::{
     Kind, WINDOW_BUFFERED, WINDOW_DRAWN, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER,
     WINDOW_RUN, WINDOW_STRATUM,
@@ -75,13 +75,7 @@ impl Thread {
             shared.begin(open, end);
         }
         if open.fallen_back && !fell_back {
-            self.step(&Step {
-                window: open.window.0,
-                at: end,
-                level: STEP_CLOCK.into(),
-                share: 0.0,
-                limit: None,
-            });
+            self.step(&Step { window: open.window.0, at: end, level: Level::Clock, share: 0.0, limit: None });
         }
         closes
     }

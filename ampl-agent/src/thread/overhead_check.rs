@@ -1,7 +1,7 @@
 //! A thread checks the agent's cost, and does less where that is too high.
 
 use ampl_core::mpi::Function;
-use ampl_trace::model::{Limit, Step};
+use ampl_trace::model::{Level as Detail, Limit, Step};
 use ampl_trace::record::TEXT_STEP;
 
 use super::Thread;
@@ -167,13 +167,13 @@ impl Thread {
             open.after = DecisionTiming::None;
             open.governor.hold(Level::Kept);
         }
-        let name = if affords_less { "drawn" } else { level.name() };
+        let detail = if affords_less { Detail::Drawn } else { level.detail() };
         let level = open.governor.level();
         open.stored &= level == Level::Kept;
         open.measured &= level < Level::Off;
         let limited = share == 0.0 && level > before && shared.journal.is_limited();
         let limit = limited.then_some(Limit::MaxMemory);
-        let step = Step { window: open.window.0, at: now, level: name.into(), share, limit };
+        let step = Step { window: open.window.0, at: now, level: detail, share, limit };
         self.join_state(&open);
         shared.publish(&open);
         drop(open);

@@ -2,6 +2,7 @@
 
 use ampl_agent::{CallEnd, Thread};
 use ampl_core::mpi::ids;
+use ampl_trace::model::Level;
 
 use crate::common::{Job, leave};
 
@@ -38,8 +39,8 @@ fn busy(job: &Job, thread: &mut Thread, share: f64) {
     }
 }
 
-/// Name of the first level given up where calls cost `times` as much as they may, if any is.
-fn first(config: &str, agent: &str, times: f64) -> Option<String> {
+/// The first level given up where calls cost `times` as much as they may, if any is.
+fn first(config: &str, agent: &str, times: f64) -> Option<Level> {
     let marker = "[window]\nmarker = \"mpi:MPI_Barrier\"\n";
     let job = Job::new(&format!("{marker}{config}[agent]\nmax_overhead = {ALLOWED}\n{agent}"), 64);
     let mut thread = job.thread(0);
@@ -47,7 +48,7 @@ fn first(config: &str, agent: &str, times: f64) -> Option<String> {
     let steps = job.read().rank.process.steps;
     let first = steps.first()?;
     assert!((first.share / (times * ALLOWED) - 1.0).abs() < 0.01, "{first:?}");
-    Some(first.level.clone())
+    Some(first.level)
 }
 
 /// One limit for times and for calls.
@@ -58,16 +59,18 @@ const ONE_LIMIT: &str = "max_structure_overhead = 0.01\n";
 fn draws_beforehand_before_it_stores_nothing() {
     for (times, level) in [
         (0.9, None),
-        (2.0, Some("drawn")),
-        (3.9, Some("drawn")),
-        (4.1, Some("summaries")),
-        (8.1, Some("off")),
+        (2.0, Some(Level::Drawn)),
+        (3.9, Some(Level::Drawn)),
+        (4.1, Some(Level::Summaries)),
+        (8.1, Some(Level::Off)),
     ] {
-        assert_eq!(first("", ONE_LIMIT, times).as_deref(), level, "{times}");
+        assert_eq!(first("", ONE_LIMIT, times), level, "{times}");
     }
     // Calls without times may take ten times as much, and would take a quarter at least.
-    for (times, level) in [(0.9, None), (2.0, Some("drawn")), (39.0, Some("drawn")), (41.0, Some("off"))] {
-        assert_eq!(first("", "", times).as_deref(), level, "{times}");
+    for (times, level) in
+        [(0.9, None), (2.0, Some(Level::Drawn)), (39.0, Some(Level::Drawn)), (41.0, Some(Level::Off))]
+    {
+        assert_eq!(first("", "", times), level, "{times}");
     }
 }
 
@@ -75,10 +78,10 @@ fn draws_beforehand_before_it_stores_nothing() {
 #[test]
 fn gives_up_times_where_windows_are_drawn_beforehand() {
     let predictive = "[sampling]\nselection = \"predictive\"\n";
-    for (times, level) in [(2.0, "structure"), (4.1, "summaries"), (8.1, "off")] {
-        assert_eq!(first(predictive, ONE_LIMIT, times).as_deref(), Some(level), "{times}");
+    for (times, level) in [(2.0, Level::Structure), (4.1, Level::Summaries), (8.1, Level::Off)] {
+        assert_eq!(first(predictive, ONE_LIMIT, times), Some(level), "{times}");
     }
-    for (times, level) in [(2.0, "structure"), (39.0, "structure"), (41.0, "off")] {
-        assert_eq!(first(predictive, "", times).as_deref(), Some(level), "{times}");
+    for (times, level) in [(2.0, Level::Structure), (39.0, Level::Structure), (41.0, Level::Off)] {
+        assert_eq!(first(predictive, "", times), Some(level), "{times}");
     }
 }

@@ -9,7 +9,7 @@ use ampl_core::mpi::{Function, ids};
 use ampl_core::units::WindowId;
 use ampl_trace::cells::Cell;
 use ampl_trace::decode::Calls;
-use ampl_trace::model::{STEP_CLOCK, WindowSummary};
+use ampl_trace::model::{Level, WindowSummary};
 
 use crate::common::{Job, leave};
 
@@ -455,8 +455,8 @@ fn a_region_that_nobody_has_heard_of_gives_way_to_the_clock() {
     assert_eq!(ends(&job), [10.0, 10.25, 10.5, 10.75, 11.0, 11.0]);
     assert!(job.shared.irregularities()[0].contains("within 10 s"), "{:?}", job.shared.irregularities());
     let steps = job.read().rank.process.steps;
-    let said: Vec<_> = steps.iter().map(|step| (step.window, &step.level[..])).collect();
-    assert_eq!(said, [(1, STEP_CLOCK)]);
+    let said: Vec<_> = steps.iter().map(|step| (step.window, step.level)).collect();
+    assert_eq!(said, [(1, Level::Clock)]);
 
     let job = Job::new(config, 1);
     let mut thread = job.thread(0);

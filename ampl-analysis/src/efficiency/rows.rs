@@ -6,7 +6,7 @@ use std::ops::Range;
 use ampl_core::window_set::WindowSet;
 use ampl_reader::directory;
 use ampl_trace::Trace;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::bounds::Bounds;
 use super::imbalance::{Bound, Imbalance, Lost};
@@ -18,7 +18,7 @@ use crate::programs;
 use crate::window_times::{Columns, Times, partial_windows};
 
 /// Data that numbers rest on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
     /// Summaries of all ranks.

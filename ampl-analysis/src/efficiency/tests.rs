@@ -3,7 +3,7 @@
 use ampl_testkit::synthetic::{Synthetic, WINDOW_NS, put_cell};
 use ampl_testkit::times::run;
 use ampl_trace::cells::Cell;
-use ampl_trace::model::{End, EndBasis, Step, ThreadPlace};
+use ampl_trace::model::{End, EndBasis, Level, Step, ThreadPlace};
 
 use super::rows::{Basis, rows};
 use super::{known_mpi_share, measured_share};
@@ -146,7 +146,7 @@ fn a_call_that_has_not_returned_is_time_in_mpi() {
     for rank in &mut trace.ranks {
         rank.process.threads[0].at_most = true;
         rank.process.steps =
-            vec![Step { window: 3, at: last as u64, level: "off".into(), share: 0.1, limit: None }];
+            vec![Step { window: 3, at: last as u64, level: Level::Off, share: 0.1, limit: None }];
     }
     assert!(known_mpi_share(&trace) < 0.5);
 }
@@ -182,9 +182,10 @@ fn time_that_was_only_counted_may_be_all_in_mpi() {
     let mut trace = Synthetic::default().trace();
     assert_eq!(known_mpi_share(&trace), 1.0);
     let length = trace.ranks[0].process.elapsed_ns;
-    let step = |at, level: &str| Step { window: 3, at, level: level.into(), share: 0.1, limit: None };
+    let step = |at, level| Step { window: 3, at, level, share: 0.1, limit: None };
     // A tenth of the time of one rank of eight: little of the run, much of the little time in MPI.
-    trace.ranks[0].process.steps = vec![step(length / 2, "off"), step(length / 2 + length / 10, "kept")];
+    trace.ranks[0].process.steps =
+        vec![step(length / 2, Level::Off), step(length / 2 + length / 10, Level::Kept)];
     assert!(measured_share(&trace) > 0.98);
     let mpi: u64 = trace.totals.shares().map(|(.., share)| share.time_ns).sum();
     let expected = mpi as f64 / (mpi as f64 + length as f64 / 10.0);

@@ -6,7 +6,7 @@ use std::ops::{Range, RangeInclusive};
 use ampl_core::plan::{GroupPlan, Plan};
 use ampl_core::units::Rank;
 use ampl_core::window_set::WindowSet;
-use ampl_trace::model::{STEP_CLOCK, WindowSummary};
+use ampl_trace::model::{Level, WindowSummary};
 use ampl_trace::{RankTrace, Trace};
 
 use super::observed::is_measured;
@@ -247,7 +247,7 @@ fn mixed_from<'a>(ranks: impl Iterator<Item = &'a RankTrace> + Clone) -> Option<
     let clock = |rank: &RankTrace| {
         let steps = rank.process.steps.iter();
         // The window before it was the first that the clock has ended.
-        steps.filter(|step| step.level == STEP_CLOCK).map(|step| step.window.saturating_sub(1)).next()
+        steps.filter(|step| step.level == Level::Clock).map(|step| step.window.saturating_sub(1)).next()
     };
     let first = ranks.clone().filter_map(clock).min()?;
     let has = |rank: &RankTrace| rank.windows.end() > first;

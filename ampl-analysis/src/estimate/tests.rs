@@ -1,7 +1,7 @@
 use ampl_core::stats::Basis;
 use ampl_testkit::synthetic::{Synthetic, WINDOW_NS, put_cell};
 use ampl_trace::cells::{Cell, Cells};
-use ampl_trace::model::{FollowedSteps, STEP_CLOCK, Step};
+use ampl_trace::model::{FollowedSteps, Level, Step};
 
 use super::rows::{Row, Scope, rows};
 use super::windows_lacking;
@@ -99,7 +99,7 @@ fn a_window_that_not_all_reported_promises_nothing() {
 fn windows_that_end_otherwise_on_some_ranks_promise_nothing() {
     let job = job();
     let mut trace = job.trace();
-    let clock = Step { window: 5, level: STEP_CLOCK.into(), ..Step::default() };
+    let clock = Step { window: 5, level: Level::Clock, ..Step::default() };
     trace.ranks[..7].iter_mut().for_each(|rank| rank.process.steps = vec![clock.clone()]);
     let census = |trace: &ampl_trace::Trace, scope, window| {
         let rows = super::rows(trace, &job.plan());
@@ -403,7 +403,7 @@ fn what_is_dropped_by_load_leaves_no_wrong_number() {
                     window.cells = Cells::default();
                 }
             }
-            rank.process.steps = vec![Step { level: "off".into(), ..Step::default() }];
+            rank.process.steps = vec![Step { level: Level::Off, ..Step::default() }];
         }
         let count = 20.0 * 24.0;
         for row in super::rows(&trace, &job.plan()).iter().filter(|row| row.scope == Scope::Run) {

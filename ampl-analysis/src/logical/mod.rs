@@ -121,7 +121,7 @@ impl Program {
         found: &[Found],
         detail: Detail,
     ) -> Result<Self, TooMuch> {
-        let ranks = ranks.max(structure.job());
+        let ranks = ranks.max(structure.rank_count());
         let space = Space::of(found);
         let scopes = Scopes::new(comms);
         let mut labels = Labels::new(ranks, detail);

@@ -11,7 +11,7 @@ use super::acts::{Act, Begin, Receive, Terminal, gap_matters};
 const FARTHEST: usize = 1 << 18;
 
 /// Source and tag.
-type Told = Option<(i64, i64)>;
+type Envelope = Option<(i64, i64)>;
 
 /// Reads a thread ahead of its matching.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct Ahead<'a> {
     /// Persistent receives.
     persistent: FxHashSet<u64>,
     /// Receives from the number `first` on: the outer `None` where they are not complete.
-    found: VecDeque<Option<Told>>,
+    found: VecDeque<Option<Envelope>>,
     first: u64,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Ahead<'a> {
     }
 
     /// Source and tag of the next receive, in the order in which they are posted; `None` where they are not known.
-    pub fn next(&mut self, terminals: &[Terminal]) -> Told {
+    pub fn next(&mut self, terminals: &[Terminal]) -> Envelope {
         while self.found.front().is_none_or(Option::is_none) && self.found.len() < FARTHEST {
             let Some(step) = self.steps.as_mut().and_then(Iterator::next) else { break };
             self.read(&step, terminals);
@@ -72,7 +72,7 @@ impl<'a> Ahead<'a> {
         self.found.push_back(None);
     }
 
-    fn complete(&mut self, request: u64, told: Told) {
+    fn complete(&mut self, request: u64, told: Envelope) {
         let number = self.active.remove(&request).and_then(|number| number.checked_sub(self.first));
         if let Some(found) = number.and_then(|at| self.found.get_mut(at as usize)) {
             *found = Some(told);

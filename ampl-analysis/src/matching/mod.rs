@@ -56,7 +56,7 @@ impl<'a> Job<'a> {
     /// The calls of `trace`.
     pub fn of(trace: &'a Trace) -> Self {
         let structures = trace.ranks.iter().map(|rank| trace.structure.rank(rank.process.rank)).collect();
-        Self { trace, structures, ranks: trace.run.ranks.max(trace.structure.job()) }
+        Self { trace, structures, ranks: trace.run.ranks.max(trace.structure.rank_count()) }
     }
 
     /// The ranks that left calls.

@@ -145,7 +145,7 @@ impl Messages {
         ranks: u32,
         mut part: impl FnMut(&RankStructure) -> Option<RankStructure>,
     ) -> Self {
-        let ranks = ranks.max(structure.job());
+        let ranks = ranks.max(structure.rank_count());
         let mut present: Vec<u32> = structure.ranks().collect();
         present.sort_unstable();
         let here: FxHashSet<u32> = present.iter().copied().collect();

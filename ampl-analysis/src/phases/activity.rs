@@ -9,7 +9,7 @@ use std::ops::Range;
 use ampl_core::config::{Marker, Quantity};
 use ampl_core::mpi::{Class, FUNCTION_COUNT, Function, ids};
 use ampl_core::plan::Plan;
-use ampl_trace::model::{STEP_CLOCK, call_path};
+use ampl_trace::model::{Level, call_path};
 use ampl_trace::record::{CALL_MISS, GAP};
 use ampl_trace::structure::{RankStructure, Signature};
 use ampl_trace::{RankTrace, Trace};
@@ -118,7 +118,7 @@ pub fn of(trace: &Trace, plan: &Plan) -> Option<Known> {
         };
         ranks += u64::from(sums.add(rank, &structure, slot, &mut steps).is_some());
     }
-    let by_clock = |rank: &RankTrace| rank.process.steps.iter().any(|step| step.level == STEP_CLOCK);
+    let by_clock = |rank: &RankTrace| rank.process.steps.iter().any(|step| step.level == Level::Clock);
     let marker = &plan.config.window.marker;
     let is_clock = matches!(marker, Marker::Period(_) | Marker::Auto) || trace.ranks.iter().any(by_clock);
     let mut places: Vec<(Key, u32)> = sums.numbers.into_iter().collect();

@@ -6,6 +6,7 @@ use ampl_core::mpi::{FUNCTIONS, Traffic};
 use ampl_reader::Run;
 use ampl_reader::selection::Selection;
 use ampl_reader::sites::Symbols;
+use ampl_trace::model::Level;
 use ampl_trace::totals::SEVERAL;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -278,7 +279,7 @@ fn counted(run: &Run, keys: &mut Keys) -> FxHashMap<u32, Counted> {
 /// True where the census timed every call that it counted.
 fn measured(run: &Run) -> bool {
     run.ranks().into_iter().all(|rank| {
-        run.process(rank).is_some_and(|process| process.steps.iter().all(|step| step.level != "off"))
+        run.process(rank).is_some_and(|process| process.steps.iter().all(|step| step.level != Level::Off))
     })
 }
 

@@ -3,7 +3,7 @@
 mod marginal;
 
 use ampl_core::config::Quantity;
-use ampl_trace::model::WindowSummary;
+use ampl_trace::model::{Level, WindowSummary};
 use ampl_trace::{RankTrace, Trace};
 
 use crate::kept::is_kept_by;
@@ -20,8 +20,8 @@ pub fn stored(rank: &RankTrace) -> u64 {
 /// probability. Ranks without a kept window are taken to be like the others.
 pub fn everything(trace: &Trace) -> Option<f64> {
     // Times that the agent could not afford are represented by no kept window.
-    let leaves_out = |level: &str| ["structure", "summaries", "off"].contains(&level);
-    if trace.ranks.iter().flat_map(|rank| &rank.process.steps).any(|step| leaves_out(&step.level)) {
+    let leaves_out = |level: Level| level.depth() > Level::Drawn.depth();
+    if trace.ranks.iter().flat_map(|rank| &rank.process.steps).any(|step| leaves_out(step.level)) {
         return None;
     }
     let kept: Vec<(f64, f64)> =

@@ -80,7 +80,7 @@ pub fn timesteps<'a>(
             }
         }
     }
-    let ranks = structure.job();
+    let ranks = structure.rank_count();
     let number = |all: &[Same<'_>]| all.iter().map(|same| same.ranks.len() as u32).sum();
     let (examined, counted) = (number(&all), counts(&all));
     // Ranks with gaps do not contradict those that are recorded as a whole.

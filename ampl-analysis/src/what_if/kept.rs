@@ -6,7 +6,7 @@ use ampl_core::plan::{GroupPlan, Plan};
 use ampl_core::units::Rank;
 use ampl_core::window_set::WindowSet;
 use ampl_trace::Trace;
-use ampl_trace::model::{STEP_CLOCK, WindowSummary};
+use ampl_trace::model::{Level, WindowSummary};
 
 use super::{GroupRow, Row};
 use crate::estimate::{self, Scope, inside};
@@ -72,7 +72,7 @@ fn group_row(trace: &Trace, plan: &Plan, estimates: &[estimate::Row], group: &Gr
 /// Parts of the run that rows of other bounds leave out: `budget` and `steps down`; empty without them.
 pub fn left_out(trace: &Trace, plan: &Plan) -> Vec<&'static str> {
     let mut steps = trace.ranks.iter().flat_map(|rank| &rank.process.steps);
-    let stepped = steps.any(|step| step.level != STEP_CLOCK);
+    let stepped = steps.any(|step| step.level != Level::Clock);
     let budget = plan.config.sampling.budget.is_some();
     [("budget", budget), ("steps down", stepped)]
         .into_iter()

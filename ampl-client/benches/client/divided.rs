@@ -8,8 +8,8 @@ use ampl_client::Policy;
 use ampl_core::cluster::Metric;
 use ampl_core::config::GroupStrata;
 use ampl_core::message::{
-    CensusWindow, Directive, DownMessage, MetricSummary, Sampled, Shape, Stratification, Stratifications,
-    StratumSums, Summary,
+    CensusWindow, Directive, DownMessage, MessageLayout, MetricSummary, Sampled, Stratification,
+    Stratifications, StratumSums, Summary,
 };
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
@@ -68,7 +68,7 @@ fn windows(next: impl FnMut() -> Vec<Total>) -> Vec<Vec<Total>> {
 
 struct Job {
     plan: Plan,
-    shape: Shape,
+    shape: MessageLayout,
     divisions: Stratifications,
     windows: Vec<Vec<Total>>,
     /// The same summed by cells, without strata.
@@ -93,7 +93,7 @@ impl Job {
         let mut config = super::plan(ranks, 1, super::CENSUS).config;
         config.strata.push(GroupStrata { group: "group0".into(), k: None });
         let plan = Plan::new(config, ranks).expect("groups inside the job");
-        let shape = Shape::of(&plan);
+        let shape = MessageLayout::of(&plan);
         let divisions = shape.divisions.clone().expect("a group to be divided");
         let cells: Vec<usize> = (0..ranks).map(|rank| shape.cell_of(&plan, Rank(rank))).collect();
         let mut summary = Summary::empty(&plan);

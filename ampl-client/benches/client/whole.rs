@@ -7,7 +7,7 @@
 
 use ampl_client::Policy;
 use ampl_core::config::Selection;
-use ampl_core::message::{CensusWindow, DownMessage, MetricSummary, Reference, Shape, Summary};
+use ampl_core::message::{CensusWindow, DownMessage, MessageLayout, MetricSummary, Reference, Summary};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::{Kind, Population};
@@ -62,7 +62,7 @@ struct Row {
 
 struct Job {
     plan: Plan,
-    shape: Shape,
+    shape: MessageLayout,
     /// The group of every rank.
     groups: Vec<usize>,
     /// By window and rank, the totals of the two guides.
@@ -77,7 +77,7 @@ impl Job {
         let mut config = super::plan(ranks, groups, super::CENSUS).config;
         config.sampling.selection = Selection::Retrospective;
         let plan = Plan::new(config, ranks).expect("groups inside the job");
-        let shape = Shape::of(&plan);
+        let shape = MessageLayout::of(&plan);
         let guides = &shape.retrospective.as_ref().expect("windows are decided when they are over").guides;
         assert_eq!(guides.len(), 2, "the guides of a job without a configuration");
         let mut first = Population::new(Kind::Heterogeneous, ranks as usize, 1);

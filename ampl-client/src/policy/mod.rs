@@ -13,9 +13,10 @@ mod sampled;
 mod stratification;
 mod stratum;
 
-use ampl_core::config::Mechanism;
+use ampl_core::config::{Mechanism, Selection};
 use ampl_core::message::{
-    CensusWindow, Decision, Directive, Reference, RetrospectiveDecision, Shape, StratumDirective,
+    CensusWindow, Decision, DecisionLimit, Directive, MessageLayout, Reference, RetrospectiveDecision,
+    StratumDirective,
 };
 use ampl_core::plan::Plan;
 use ampl_core::units::WindowId;
@@ -23,14 +24,6 @@ use ampl_core::units::WindowId;
 use budget::{Budget, Pressure};
 use retrospective::Retrospective;
 use stratum::StratumState;
-
-/// Name of a mechanism.
-fn word(mechanism: Mechanism) -> &'static str {
-    match mechanism {
-        Mechanism::Subset => "subset",
-        Mechanism::Global => "global",
-    }
-}
 
 /// Decides which ranks keep their windows.
 #[derive(Clone, Debug)]
@@ -52,7 +45,7 @@ impl Policy {
     /// A policy before the first window.
     pub fn new(plan: &Plan) -> Self {
         let sampling = &plan.config.sampling;
-        let Shape { retrospective, divisions, .. } = Shape::of(plan);
+        let MessageLayout { retrospective, divisions, .. } = MessageLayout::of(plan);
         let always = retrospective.as_ref().filter(|retrospective| retrospective.until.is_none());
         let buffered = always.map_or_else(Vec::new, |retrospective| retrospective.groups.clone());
         let state = |group: usize| {
@@ -152,7 +145,7 @@ impl Policy {
         for state in &mut self.strata {
             divided.extend(state.divided());
             let reason = state.reason.as_ref();
-            let limit = state.limited.then(|| "budget".to_owned());
+            let limit = state.limited.then_some(DecisionLimit::Budget);
             let mut add = |part: StratumDirective, population: u64, reported: u64, variance: Option<f64>| {
                 strata.push(part);
                 decisions.push(Decision {
@@ -160,7 +153,7 @@ impl Policy {
                     window: first_window.0,
                     group: state.name.clone(),
                     stratum: part.stratum,
-                    mechanism: word(self.mechanism).into(),
+                    mechanism: self.mechanism,
                     population,
                     reported,
                     late: self.late,
@@ -174,9 +167,9 @@ impl Policy {
                     error_required: reason.map(|reason| reason.error),
                     // Where no rank reported, the error is unknown.
                     error_attained: reason.filter(|_| reported > 0).and_then(|reason| state.attained(reason)),
-                    limit: limit.clone(),
+                    limit,
                     merged_windows: self.merged,
-                    selection: Some("predictive".into()),
+                    selection: Some(Selection::Predictive),
                 });
             };
             let part = |stratum, size: u64, probability| StratumDirective {

@@ -6,10 +6,10 @@
 
 use std::collections::VecDeque;
 
-use ampl_core::config::{Mechanism, Quantity};
+use ampl_core::config::{Mechanism, Quantity, Selection};
 use ampl_core::message::{
-    Cell, CensusWindow, Decision, GroupDecision, GroupReference, Reference, RetrospectiveDecision,
-    RetrospectiveShape, StratumDecision,
+    CellSums, CensusWindow, Decision, DecisionLimit, GroupDecision, GroupReference, Reference,
+    RetrospectiveDecision, RetrospectiveShape, StratumDecision,
 };
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
@@ -247,11 +247,11 @@ impl Retrospective {
             decisions.extend(of_group.map(|decision| Decision {
                 update: window.0 / self.windows_per_update,
                 window: window.0,
-                mechanism: super::word(self.mechanism).into(),
+                mechanism: self.mechanism,
                 late,
                 merged_windows: *merged,
                 policy: number(window),
-                limit: limited.then(|| "budget".into()),
+                limit: limited.then_some(DecisionLimit::Budget),
                 ..decision
             }));
         }
@@ -276,7 +276,7 @@ impl Group {
     fn observe(&mut self, window: &CensusWindow, coins: bool) -> KnownGroup {
         let cell = |pinned| window.partial.cell(self.index, 0, pinned);
         let (drawn, pinned) = (cell(false), cell(true));
-        let moments = |cell: Option<&Cell>, metric: usize| {
+        let moments = |cell: Option<&CellSums>, metric: usize| {
             cell.and_then(|cell| cell.metrics.get(metric)).map(|moments| moments.census).unwrap_or_default()
         };
         let mut means = Vec::with_capacity(self.guides.len());
@@ -312,8 +312,8 @@ impl Group {
         if let Some((_, index, error)) = asks {
             self.newest = Some(GroupReference { guide: index as u16, error, origins });
         }
-        let count = |cell: Option<&Cell>| cell.map_or(0, |cell| cell.reported);
-        let bytes = |cell: Option<&Cell>| cell.map_or(0.0, |cell| cell.bytes as f64);
+        let count = |cell: Option<&CellSums>| cell.map_or(0, |cell| cell.reported);
+        let bytes = |cell: Option<&CellSums>| cell.map_or(0.0, |cell| cell.bytes as f64);
         KnownGroup {
             means,
             least,
@@ -375,7 +375,7 @@ impl Group {
             window: 0,
             group: self.name.clone(),
             stratum: stratum as u16,
-            mechanism: String::new(),
+            mechanism: Mechanism::Subset,
             population: ranks,
             reported: ranks,
             late: false,
@@ -390,7 +390,7 @@ impl Group {
             error_attained: attained.filter(|error| error.is_finite()),
             limit: None,
             merged_windows: 0,
-            selection: Some("retrospective".into()),
+            selection: Some(Selection::Retrospective),
         };
         let full = strata.full.saturating_add(known.pinned);
         let mut rows = Vec::with_capacity(1 + strata.parts.len());

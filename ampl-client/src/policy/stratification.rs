@@ -14,7 +14,8 @@ mod set;
 use ampl_core::cluster::{Aim, MOST_STRATA, OnlineStratum, Proposal, Rule, Strata, Work};
 use ampl_core::config::Mechanism;
 use ampl_core::message::{
-    CensusWindow, Divided, DividedSums, Sampled, Stratification as Sent, Stratifications, StratumCount,
+    CensusWindow, Sampled, Stratification as Sent, Stratifications, StratifiedGroup, StratifiedSums,
+    StratumCount,
 };
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
@@ -141,7 +142,7 @@ impl Stratification {
         self.single
     }
 
-    fn sums<'w>(&self, window: &'w CensusWindow) -> Option<&'w DividedSums> {
+    fn sums<'w>(&self, window: &'w CensusWindow) -> Option<&'w StratifiedSums> {
         window.partial.divided.get(self.place)
     }
 
@@ -346,11 +347,11 @@ impl Stratification {
     }
 
     /// A directive's part for the group; `None` while there is nothing to send.
-    pub fn divided(&self) -> Option<Divided> {
+    pub fn divided(&self) -> Option<StratifiedGroup> {
         let newest = self.pending.as_ref().or(self.current.as_ref())?;
         let count = |stratum: &Lasting| StratumCount { ranks: stratum.ranks as u32, before: Some(0) };
         let current = self.current.as_ref();
-        Some(Divided {
+        Some(StratifiedGroup {
             group: self.group,
             number: current.map_or(0, |set| set.sent.number),
             counted: current.map_or(WindowId(0), |set| set.counted),

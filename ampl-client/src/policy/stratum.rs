@@ -1,7 +1,7 @@
 //! One stratum's size: what its guides ask for, and the floors.
 
 use ampl_core::config::{Mechanism, Sizing, Summaries, Target};
-use ampl_core::message::{Cell, CensusWindow, Divided, MetricMoments, Stratifications};
+use ampl_core::message::{CellSums, CensusWindow, MetricMoments, Stratifications, StratifiedGroup};
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
 use ampl_core::stats::observers::part_of;
@@ -151,7 +151,7 @@ impl StratumState {
     }
 
     /// A directive's part for the strata of the group.
-    pub fn divided(&self) -> Option<Divided> {
+    pub fn divided(&self) -> Option<StratifiedGroup> {
         self.division.as_ref()?.divided()
     }
 
@@ -236,7 +236,7 @@ impl StratumState {
     pub fn observe(&mut self, window: &CensusWindow) {
         let cell = |pinned| window.partial.cell(self.group, 0, pinned);
         let cells = (cell(false), cell(true));
-        let count = |cell: Option<&Cell>| cell.map_or(0, |cell| cell.reported);
+        let count = |cell: Option<&CellSums>| cell.map_or(0, |cell| cell.reported);
         let reported = count(cells.0).saturating_add(count(cells.1)) / window.windows();
         self.reported = Some(self.reported.map_or(reported, |fewest| fewest.min(reported)));
         for (cell, spent) in [(cells.0, &mut self.spent.drawn), (cells.1, &mut self.spent.pinned)] {
@@ -249,7 +249,7 @@ impl StratumState {
         let (ranks, drawn, terms) = (self.ranks, self.drawn(), self.terms(Pressure::NONE));
         let division = &mut self.division;
         for (index, guide) in self.guides.iter_mut().enumerate() {
-            let metric = |cell: Option<&Cell>| -> MetricMoments {
+            let metric = |cell: Option<&CellSums>| -> MetricMoments {
                 let slot = cell.and_then(|cell| cell.metrics.get(guide.metric));
                 slot.copied().unwrap_or_default()
             };

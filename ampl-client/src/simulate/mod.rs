@@ -17,7 +17,7 @@ mod stratification;
 use std::ops::Range;
 
 use ampl_core::config::{ErrorBound, Target};
-use ampl_core::message::{CensusWindow, MetricSummary, Shape};
+use ampl_core::message::{CensusWindow, MessageLayout, MetricSummary};
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
 use ampl_core::stats::quantile::normal_two_sided;
@@ -49,7 +49,7 @@ pub struct Job {
     pub plan: Plan,
     /// Indices of the guides in [`Plan::metrics`].
     pub guides: Vec<usize>,
-    shape: Shape,
+    shape: MessageLayout,
     /// Index in the shape's cells, by rank.
     cells: Vec<u16>,
 }
@@ -61,7 +61,7 @@ impl Job {
         plan.config.sampling.budget = None;
         let guides = plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide);
         let guides = guides.map(|(index, _)| index).collect();
-        let shape = Shape::of(&plan);
+        let shape = MessageLayout::of(&plan);
         let cells = (0..plan.ranks).map(|rank| shape.cell_of(&plan, Rank(rank)) as u16).collect();
         Self { plan, guides, shape, cells }
     }

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use ampl_core::draw::{Keep, kept_after};
 use ampl_core::message::{
-    CellKey, CensusWindow, Decision, GroupDecision, MOST_STRATA, Partial, Reference, RetrospectiveDecision,
+    CellKey, CensusWindow, Decision, GroupDecision, MOST_STRATA, PartialSums, Reference,
+    RetrospectiveDecision,
 };
 use ampl_core::stats::bins::{Point, bin};
 use ampl_core::units::{Rank, WindowId};
@@ -18,7 +19,7 @@ const NOWHERE: u8 = u8::MAX;
 /// Some ranks of a window by bin.
 #[derive(Clone, Debug)]
 pub struct Binned {
-    partial: Partial,
+    partial: PartialSums,
     /// Ranks that are in a bin.
     reported: u64,
     /// Bin of every rank, or [`NOWHERE`].

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use ampl_core::cluster::Metric;
 use ampl_core::message::{
-    CensusWindow, Directive, Divided, MOST_STRATA, Own, Sampled, Stratification, StratumSums,
+    CensusWindow, Directive, MOST_STRATA, Own, Sampled, Stratification, StratifiedGroup, StratumSums,
 };
 use ampl_core::permute::order;
 use ampl_core::stats::Moments;
@@ -121,7 +121,7 @@ impl Stratifications {
     }
 
     /// Place of `rank` in the strata that `divided` draws from.
-    pub fn own(&self, rank: Rank, divided: &Divided) -> Option<Own> {
+    pub fn own(&self, rank: Rank, divided: &StratifiedGroup) -> Option<Own> {
         let group = self.groups.iter().find(|group| group.index == divided.group)?;
         let known = group.known.iter().find(|known| known.division.number == divided.number)?;
         let at = rank.0 as usize;

@@ -10,7 +10,7 @@ pub enum TreeError {
     /// The bytes are no message.
     Message(MessageError),
     /// The message was made for another plan.
-    Shape,
+    MessageLayout,
     /// The sender is not a child of this node.
     NotAChild(Rank),
 }
@@ -19,7 +19,7 @@ impl std::fmt::Display for TreeError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Message(error) => error.fmt(f),
-            Self::Shape => f.write_str("message made for another plan"),
+            Self::MessageLayout => f.write_str("message made for another plan"),
             Self::NotAChild(rank) => write!(f, "message from rank {}, not a child", rank.0),
         }
     }

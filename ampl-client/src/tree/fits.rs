@@ -1,9 +1,9 @@
 //! Checks that sums from below can be this job's: they came from outside the process.
 
-use ampl_core::message::{CensusWindow, Partial, Shape};
+use ampl_core::message::{CensusWindow, MessageLayout, PartialSums};
 
 /// `true` if the sums of a message of `pass` have the `shape` of the job's.
-pub(super) fn fits(shape: &Shape, pass: u8, window: &CensusWindow) -> bool {
+pub(super) fn fits(shape: &MessageLayout, pass: u8, window: &CensusWindow) -> bool {
     let (partial, metrics) = (&window.partial, shape.asked.len());
     match (&shape.retrospective, pass) {
         (_, 0) => {
@@ -23,7 +23,7 @@ pub(super) fn fits(shape: &Shape, pass: u8, window: &CensusWindow) -> bool {
     }
 }
 
-fn fits_divisions(shape: &Shape, partial: &Partial) -> bool {
+fn fits_divisions(shape: &MessageLayout, partial: &PartialSums) -> bool {
     match &shape.divisions {
         None => partial.divided.is_empty(),
         Some(divisions) => {

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use ampl_core::message::{
-    CensusWindow, Directive, DownMessage, MetricSummary, OwnSteps, Reference, RetrospectiveDecision, Shape,
-    StepMarker, Summary, UpMessage,
+    CensusWindow, Directive, DownMessage, MessageLayout, MetricSummary, OwnSteps, Reference,
+    RetrospectiveDecision, StepMarker, Summary, UpMessage,
 };
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
@@ -12,7 +12,7 @@ use ampl_core::units::{Rank, WindowId};
 use super::error::TreeError;
 use super::fits::fits;
 use super::retrospective::{RetrospectivePass, WindowDecision, waiting};
-use super::stratification::Divide;
+use super::stratification::NodeStrata;
 use super::window_reduction::WindowReduction;
 use super::{ARITY, Topology, ring};
 
@@ -29,7 +29,7 @@ const EARLY: usize = 8;
 pub struct Node {
     rank: Rank,
     topology: Topology,
-    shape: Shape,
+    shape: MessageLayout,
     cell: usize,
     windows_per_update: u64,
     /// Own totals over the windows of this update interval that were kept; with `interval` shapes.
@@ -44,7 +44,7 @@ pub struct Node {
     /// The pass of the last message for the parent.
     passed: u8,
     /// State of stratification, where groups are divided.
-    divide: Option<Box<Divide>>,
+    divide: Option<Box<NodeStrata>>,
     dropped: u64,
     /// The directive in force at the last window asked about, then later ones, oldest first.
     directives: VecDeque<Directive>,
@@ -72,7 +72,7 @@ impl Node {
 
     /// The node of `rank` in another tree.
     pub fn with_topology(plan: &Plan, rank: Rank, topology: Topology) -> Self {
-        let shape = Shape::of(plan);
+        let shape = MessageLayout::of(plan);
         let children: Vec<Child> = topology
             .children(rank)
             .map(|rank| Child { rank, directive_due: false, marker_due: false, done_sent: false })
@@ -92,7 +92,7 @@ impl Node {
             census: WindowReduction::new(sources, height, census),
             binned,
             passed: 1,
-            divide: Divide::new(plan, &shape, rank).map(Box::new),
+            divide: NodeStrata::new(plan, &shape, rank).map(Box::new),
             shape,
             windows_per_update: u64::from(plan.config.sampling.windows_per_update.max(1)),
             totals: vec![MetricSummary::default(); plan.metrics.len()],
@@ -225,17 +225,17 @@ impl Node {
         let position = self.children.iter().position(|known| known.rank == child);
         let source = position.ok_or(TreeError::NotAChild(child))? + 1;
         if bytes.len() > UpMessage::encoded_len(&self.shape) || !UpMessage::fits(bytes, &self.shape) {
-            return Err(TreeError::Shape);
+            return Err(TreeError::MessageLayout);
         }
         let pass = UpMessage::pass(bytes).unwrap_or_default();
         if lane(&mut self.census, &mut self.binned, pass).is_some_and(|lane| lane.is_full(source)) {
             // What could be passed on must not be merged for want of room.
             self.advance();
         }
-        let lane = lane(&mut self.census, &mut self.binned, pass).ok_or(TreeError::Shape)?;
+        let lane = lane(&mut self.census, &mut self.binned, pass).ok_or(TreeError::MessageLayout)?;
         let message = UpMessage::decode_into(bytes, lane.spares.take())?;
         if message.window.as_ref().is_some_and(|window| !fits(&self.shape, message.pass, window)) {
-            return Err(TreeError::Shape);
+            return Err(TreeError::MessageLayout);
         }
         if let Some(window) = message.window {
             let late = lane.push(source, window);
@@ -404,7 +404,7 @@ impl Node {
     /// [`TreeError`]; the node is as before then.
     pub fn receive_down(&mut self, bytes: &[u8]) -> Result<(), TreeError> {
         if bytes.len() != DownMessage::encoded_len(&self.shape) {
-            return Err(TreeError::Shape);
+            return Err(TreeError::MessageLayout);
         }
         match DownMessage::decode(bytes)? {
             DownMessage::Directive(directive) => self.direct(directive),

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use ampl_core::config::Mechanism;
 use ampl_core::draw::{Keep, kept_after};
 use ampl_core::message::{
-    CensusWindow, DownMessage, MOST_STRATA, Partial, Reference, RetrospectiveDecision, RetrospectiveShape,
-    Shape, Summary,
+    CensusWindow, DownMessage, MOST_STRATA, MessageLayout, PartialSums, Reference, RetrospectiveDecision,
+    RetrospectiveShape, Summary,
 };
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
@@ -87,7 +87,7 @@ struct Count {
 
 impl RetrospectivePass {
     /// State of a node whose own rank and children stand for that many ranks each, in this order.
-    pub fn new(plan: &Plan, shape: &Shape, rank: Rank, contributors: &[u32]) -> Option<Self> {
+    pub fn new(plan: &Plan, shape: &MessageLayout, rank: Rank, contributors: &[u32]) -> Option<Self> {
         let retrospective = shape.retrospective.clone()?;
         let group = plan.group_of(rank);
         let pinned = plan.groups[group].pinned.contains(rank);
@@ -127,7 +127,7 @@ impl RetrospectivePass {
     }
 
     /// Next of this rank's windows that can be binned, as its part of the retrospective pass. `empty` makes sums over no rank.
-    pub fn next_binned(&mut self, empty: impl FnOnce() -> Partial) -> Option<CensusWindow> {
+    pub fn next_binned(&mut self, empty: impl FnOnce() -> PartialSums) -> Option<CensusWindow> {
         let waiting = self.unbinned.len();
         let &Unbinned { first, last, .. } = self.unbinned.front()?;
         while self.references.front().is_some_and(|reference| reference.last_window < first) {
@@ -272,7 +272,11 @@ impl ReductionObserver for RetrospectivePass {
 }
 
 /// Most windows that wait at a rank with these contributors.
-pub(super) fn waiting(shape: &Shape, retrospective: &RetrospectiveShape, contributors: &[u32]) -> usize {
+pub(super) fn waiting(
+    shape: &MessageLayout,
+    retrospective: &RetrospectiveShape,
+    contributors: &[u32],
+) -> usize {
     let bins = retrospective.groups.len() * usize::from(retrospective.bins);
     let bins_of: usize = contributors.iter().map(|&ranks| bins.min(ranks as usize)).sum();
     // Of many ranks a third of the bins are occupied, as a rule.

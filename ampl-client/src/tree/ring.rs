@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use ampl_core::message::{
-    Cell, CensusWindow, MOST_NAMED, MOST_STRATA, MetricMoments, NamedCall, RetrospectiveShape, Sampled,
-    Shape, StratumSums,
+    CellSums, CensusWindow, MOST_NAMED, MOST_STRATA, MessageLayout, MetricMoments, NamedCall,
+    RetrospectiveShape, Sampled, StratumSums,
 };
 use ampl_core::stats::Moments;
 use ampl_core::stats::bins::{Histogram, Residuals};
@@ -23,8 +23,8 @@ const LEAST: usize = 4;
 /// Most records in each queue of a node with that many contributors: [`RING`], or as many as fit in a megabyte with the
 /// rest of the node where a plan of many groups makes records large. There is a queue for each contributor, one for
 /// what is complete and one for spares.
-pub(super) fn capacity(shape: &Shape, contributors: usize) -> usize {
-    let cell = size_of::<Cell>() + shape.asked.len() * size_of::<MetricMoments>();
+pub(super) fn capacity(shape: &MessageLayout, contributors: usize) -> usize {
+    let cell = size_of::<CellSums>() + shape.asked.len() * size_of::<MetricMoments>();
     let divided = shape.divisions.as_ref().map_or(0, |divisions| {
         let guides = divisions.guides.len();
         let stratum = size_of::<StratumSums>() + guides * size_of::<Moments>();
@@ -80,13 +80,13 @@ pub(super) fn push(ring: &mut VecDeque<CensusWindow>, window: CensusWindow, capa
 mod tests {
     use super::*;
     use ampl_core::config::Config;
-    use ampl_core::message::Shape;
+    use ampl_core::message::MessageLayout;
     use ampl_core::plan::Plan;
     use ampl_core::units::WindowId;
 
     #[test]
     fn ranges_are_aligned_blocks() {
-        let shape = Shape::of(&Plan::new(Config::default(), 1).unwrap());
+        let shape = MessageLayout::of(&Plan::new(Config::default(), 1).unwrap());
         let mut ring = VecDeque::new();
         for window in 7..5000 {
             let window = WindowId(window);
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_range_over_a_hole_is_late() {
-        let shape = Shape::of(&Plan::new(Config::default(), 1).unwrap());
+        let shape = MessageLayout::of(&Plan::new(Config::default(), 1).unwrap());
         let ring = |windows: [u64; 3]| {
             let mut ring = VecDeque::new();
             for window in windows.map(WindowId) {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_node_fits_in_a_megabyte_unless_its_records_are_huge() {
-        let mut shape = Shape::of(&Plan::new(Config::default(), 1).unwrap());
+        let mut shape = MessageLayout::of(&Plan::new(Config::default(), 1).unwrap());
         let cell = shape.cells[0];
         let capacities = [(1, 0), (1, 8), (8, 8), (64, 0), (64, 8)].map(|(groups, contributors)| {
             shape.cells = vec![cell; groups];

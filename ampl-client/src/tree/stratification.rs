@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use ampl_core::cluster::Metric;
 use ampl_core::message::{
-    CensusWindow, Directive, Divided, DividedSums, MOST_STRATA, Own, Partial, Sampled, Shape, Stratification,
-    Stratifications, Summary,
+    CensusWindow, Directive, MOST_STRATA, MessageLayout, Own, PartialSums, Sampled, Stratification,
+    Stratifications, StratifiedGroup, StratifiedSums, Summary,
 };
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
@@ -25,7 +25,7 @@ const COUNTED: usize = 64;
 
 /// State of a node for groups that are divided.
 #[derive(Debug)]
-pub(super) struct Divide {
+pub(super) struct NodeStrata {
     divisions: Stratifications,
     seed: u64,
     rank: Rank,
@@ -64,8 +64,8 @@ struct Counts {
     before: Vec<Totals>,
 }
 
-impl Divide {
-    pub fn new(plan: &Plan, shape: &Shape, rank: Rank) -> Option<Self> {
+impl NodeStrata {
+    pub fn new(plan: &Plan, shape: &MessageLayout, rank: Rank) -> Option<Self> {
         let divisions = shape.divisions.clone()?;
         let group = plan.group_of(rank);
         Some(Self {
@@ -83,7 +83,7 @@ impl Divide {
     }
 
     /// Puts the rank's own part of windows `first`..=`last` into `partial`.
-    pub fn local(&mut self, first: WindowId, last: WindowId, summary: &Summary, partial: &mut Partial) {
+    pub fn local(&mut self, first: WindowId, last: WindowId, summary: &Summary, partial: &mut PartialSums) {
         let Some((place, _)) = self.group else { return };
         let windows = last.0.saturating_sub(first.0).saturating_add(1);
         let of = |&guide: &u16| summary.metrics.get(usize::from(guide)).copied().unwrap_or_default();
@@ -174,7 +174,7 @@ impl Divide {
         }
     }
 
-    fn own(&self, place: usize, divided: &Divided) -> Option<Own> {
+    fn own(&self, place: usize, divided: &StratifiedGroup) -> Option<Own> {
         let known = self.known.iter().find(|known| known.division.number == divided.number)?;
         let stratum = known.stratum.flatten()?;
         let count = divided.counts.get(usize::from(stratum))?;
@@ -186,7 +186,7 @@ impl Divide {
     }
 
     /// Holds on to the counts that a directive draws by.
-    fn adopt(&mut self, place: usize, divided: &Divided) {
+    fn adopt(&mut self, place: usize, divided: &StratifiedGroup) {
         let adopted = &mut self.adopted[place];
         if divided.counts.is_empty() || adopted.as_ref().is_some_and(|have| have.window == divided.counted) {
             return;
@@ -217,7 +217,7 @@ impl Divide {
     }
 }
 
-impl ReductionObserver for Divide {
+impl ReductionObserver for NodeStrata {
     fn added(&mut self, so_far: Option<&CensusWindow>) {
         let nothing = || vec![(0, Ranks::default()); self.divisions.groups.len()];
         self.adding.push(so_far.map_or_else(nothing, totals));
@@ -233,7 +233,7 @@ impl ReductionObserver for Divide {
 
 /// Ranks by stratum in what has been added up of a window.
 fn totals(window: &CensusWindow) -> Totals {
-    let of = |sums: &DividedSums| {
+    let of = |sums: &StratifiedSums| {
         let mut ranks = Ranks::default();
         for (to, (counted, _)) in ranks.iter_mut().zip(sums.counts()) {
             *to = u32::try_from(counted).unwrap_or(u32::MAX);

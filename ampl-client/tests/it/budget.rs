@@ -3,7 +3,7 @@
 use ampl_client::Policy;
 use ampl_core::config::{Mechanism, Sizing, Summaries, Target};
 use ampl_core::draw::kept;
-use ampl_core::message::{CensusWindow, Decision, MetricSummary, Shape, Summary};
+use ampl_core::message::{CensusWindow, Decision, DecisionLimit, MessageLayout, MetricSummary, Summary};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 
@@ -48,7 +48,7 @@ impl Ran {
 
 /// A job whose ranks' windows take 0.1 s, give or take a tenth, and `factor(window)` times their bytes.
 fn run(plan: &Plan, factor: impl Fn(u64) -> f64) -> Ran {
-    let (mut policy, shape) = (Policy::new(plan), Shape::of(plan));
+    let (mut policy, shape) = (Policy::new(plan), MessageLayout::of(plan));
     let (mut directive, mut decisions) = policy.first_directive();
     let mut windows = Vec::new();
     for number in 0..WINDOWS {
@@ -87,7 +87,7 @@ fn a_budget_that_is_not_reached_changes_nothing_but_the_beginning() {
     let apart = pairs.map(|(free, rich)| (f64::from(rich.size) / f64::from(free.size) - 1.0).abs());
     let worst = apart.fold(0.0, f64::max);
     assert!(worst < 0.15, "{worst}");
-    assert_eq!(rich.decisions[0].limit.as_deref(), Some("budget"), "what keeping takes is not known yet");
+    assert_eq!(rich.decisions[0].limit, Some(DecisionLimit::Budget), "what keeping takes is not known yet");
     assert!(rich.decisions[2..].iter().all(|decision| decision.limit.is_none()));
 }
 
@@ -102,7 +102,10 @@ fn the_bound_attained_is_told_and_groups_give_alike() {
             assert!(rate <= share * asked * 1.01, "{mechanism:?}: {rate} of {}", share * asked);
             assert!(rate >= share * asked * 0.9, "what may be kept is kept: {rate} of {}", share * asked);
             let (bound, fixed) = (ran.last("bound"), ran.last("fixed"));
-            assert_eq!((bound.limit.as_deref(), fixed.limit.as_deref()), (Some("budget"), Some("budget")));
+            assert_eq!(
+                (bound.limit, fixed.limit),
+                (Some(DecisionLimit::Budget), Some(DecisionLimit::Budget))
+            );
             let wider = bound.error_attained.unwrap() / bound.error_required.unwrap();
             assert!(wider > 1.1, "{wider}");
             // 36 ranks are drawn, and the error of m is as 1/√m.

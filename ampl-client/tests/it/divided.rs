@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ampl_client::simulate::Score;
 use ampl_core::config::{Config, GroupStrata, Mechanism, Selection, Sizing, Summaries};
 use ampl_core::draw::{kept, stratum};
-use ampl_core::message::{Decision, DownMessage, Shape, UpMessage};
+use ampl_core::message::{Decision, DownMessage, MessageLayout, UpMessage};
 use ampl_core::plan::Plan;
 use ampl_core::stats::quantile::variance_ratio;
 use ampl_core::units::{Rank, WindowId};
@@ -48,7 +48,7 @@ impl Simulated {
     /// Decisions for an interval that were made before it began.
     fn update(&self, update: u64) -> Vec<&Decision> {
         let own = self.decisions.iter().filter(|row| row.window == update * INTERVAL);
-        own.filter(|row| row.selection.as_deref() == Some("predictive")).collect()
+        own.filter(|row| row.selection == Some(Selection::Predictive)).collect()
     }
 
     fn most_strata(&self) -> usize {
@@ -265,12 +265,12 @@ fn a_tree_decides_what_the_simulator_does() {
             let mut given = windows.iter().cloned();
             let simulated = Simulated::of(config.clone(), ranks, 40, 11, || given.next().unwrap());
             let net = live(config, ranks, 1, &windows);
-            let rows = |decisions: &[Decision], selection: &str| {
-                let own = decisions.iter().filter(|row| row.selection.as_deref() == Some(selection));
+            let rows = |decisions: &[Decision], selection: Selection| {
+                let own = decisions.iter().filter(|row| row.selection == Some(selection));
                 own.map(|row| (row.window, row.stratum, row.population, row.size)).collect::<Vec<_>>()
             };
             let decided = [&net.decisions[..], &net.afterwards].concat();
-            for selection in ["predictive", "retrospective"] {
+            for selection in [Selection::Predictive, Selection::Retrospective] {
                 let [live, simulated] =
                     [&decided, &simulated.decisions].map(|decisions| rows(decisions, selection));
                 assert!(live.len() >= INTERVAL as usize);
@@ -353,7 +353,7 @@ fn kept_frequencies_equal_the_stored_probabilities() {
 
 #[test]
 fn messages_have_one_size_and_others_pay_nothing() {
-    let shape = |config: &Config, ranks| Shape::of(&Plan::new(config.clone(), ranks).unwrap());
+    let shape = |config: &Config, ranks| MessageLayout::of(&Plan::new(config.clone(), ranks).unwrap());
     let sizes = [1000, 1_000_000].map(|ranks| {
         let shape = shape(&divided(ranks, "0-4", Mechanism::Subset), ranks);
         (UpMessage::encoded_len(&shape), DownMessage::encoded_len(&shape))
@@ -414,7 +414,7 @@ fn windows_decided_by_themselves_have_strata_to_fall_back_on() {
     let run = Simulated::of(config.clone(), ranks, 40, 1, || given.next().unwrap());
     assert!(run.update(9).len() >= 2);
     let of_windows = |run: &Simulated| {
-        let rows = run.decisions.iter().filter(|row| row.selection.as_deref() == Some("retrospective"));
+        let rows = run.decisions.iter().filter(|row| row.selection == Some(Selection::Retrospective));
         rows.cloned().collect::<Vec<_>>()
     };
     let mut given = windows.iter().cloned();

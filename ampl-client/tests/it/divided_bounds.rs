@@ -6,7 +6,7 @@ use ampl_core::config::{
     Sizing, Summaries,
 };
 use ampl_core::draw::{Keep, kept};
-use ampl_core::message::{Decision, MetricSummary, Summary};
+use ampl_core::message::{Decision, DecisionLimit, MetricSummary, Summary};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::population::Total;
@@ -103,7 +103,7 @@ fn a_budget_cuts_the_samples_of_strata() {
             assert!(rate <= share * asked * (1.0 + margin), "{mechanism:?}: {rate} of {}", share * asked);
             assert!(rate >= share * asked * (0.9 - margin), "{mechanism:?}: {rate} of {}", share * asked);
             for row in &rows {
-                assert_eq!(row.limit.as_deref(), Some("budget"));
+                assert_eq!(row.limit, Some(DecisionLimit::Budget));
                 // Attained errors are those of the smaller samples, and the same for all strata together.
                 let wider = row.error_attained.unwrap() / row.error_required.unwrap();
                 assert!(wider > 1.05, "{mechanism:?} {share}: {wider}");

@@ -3,7 +3,7 @@
 use ampl_client::Policy;
 use ampl_core::config::{Config, ErrorBound, Event, Mechanism, Metric, Quantity, Sizing, Summaries, Target};
 use ampl_core::draw::kept;
-use ampl_core::message::{CensusWindow, Decision, Directive, MetricSummary, Shape, Summary};
+use ampl_core::message::{CensusWindow, Decision, Directive, MessageLayout, MetricSummary, Summary};
 use ampl_core::plan::Plan;
 use ampl_core::stats::Basis;
 use ampl_core::stats::estimate::ratio_estimate;
@@ -191,7 +191,7 @@ fn the_most_demanding_guide_decides() {
         optional: false,
     });
     let plan = Plan::new(config, 200).unwrap();
-    let shape = Shape::of(&plan);
+    let shape = MessageLayout::of(&plan);
     let slot = |quantity| plan.metrics.iter().position(|m| m.quantity == quantity).unwrap();
     let mut policy = Policy::new(&plan);
     policy.first_directive();

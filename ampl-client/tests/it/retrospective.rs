@@ -5,7 +5,9 @@ use ampl_client::simulate::Score;
 use ampl_core::config::{Config, ErrorBound, Mechanism, Selection, Sizing, Summaries, Target};
 use ampl_core::draw::{Keep, kept, kept_after};
 use ampl_core::message::RetrospectiveDecision as WindowDecision;
-use ampl_core::message::{CensusWindow, Decision, MOST_STRATA, Reference, Shape, Summary};
+use ampl_core::message::{
+    CensusWindow, Decision, DecisionLimit, MOST_STRATA, MessageLayout, Reference, Summary,
+};
 use ampl_core::plan::Plan;
 use ampl_core::stats::estimate::{Item, ratio_estimate};
 use ampl_core::stats::quantile::variance_ratio;
@@ -16,6 +18,10 @@ use proptest::prelude::*;
 
 use crate::common::{config, group, metric, relative, simulated, summary};
 
+fn is_after(row: &&Decision) -> bool {
+    row.selection == Some(Selection::Retrospective)
+}
+
 fn base(mechanism: Mechanism, windows_per_update: u32) -> Config {
     let mut config = config(Summaries::Census, Sizing::Neyman, mechanism);
     config.sampling.selection = Selection::Retrospective;
@@ -25,7 +31,7 @@ fn base(mechanism: Mechanism, windows_per_update: u32) -> Config {
 
 fn plan_of(config: Config, ranks: u32) -> Plan {
     let plan = Plan::new(config, ranks).unwrap();
-    assert!(Shape::of(&plan).retrospective.is_some());
+    assert!(MessageLayout::of(&plan).retrospective.is_some());
     plan
 }
 
@@ -35,7 +41,7 @@ fn windows(kind: Kind, ranks: usize, count: usize, seed: u64) -> Vec<Vec<Total>>
 }
 
 fn census(plan: &Plan, number: u64, totals: &[Total], bytes: u64) -> CensusWindow {
-    let (shape, window) = (Shape::of(plan), WindowId(number));
+    let (shape, window) = (MessageLayout::of(plan), WindowId(number));
     let mut census = CensusWindow::new(&shape, window, window);
     for (rank, &total) in (0..).zip(totals) {
         census.reported += 1;
@@ -52,7 +58,7 @@ fn bins(
     number: u64,
     totals: &[Total],
 ) -> (Vec<Option<usize>>, CensusWindow) {
-    let (shape, window) = (Shape::of(plan), WindowId(number));
+    let (shape, window) = (MessageLayout::of(plan), WindowId(number));
     let second = shape.retrospective.clone().unwrap();
     let mut binned = CensusWindow::binned(&shape, window, window);
     let stand = |(rank, total): (u32, &Total)| {
@@ -70,7 +76,7 @@ fn bins(
 
 /// Draw of every rank by the decision; `None` where the decision does not cover it.
 fn decision_keeps(plan: &Plan, decision: &WindowDecision, bins: &[Option<usize>]) -> Vec<Option<Keep>> {
-    let second = Shape::of(plan).retrospective.unwrap();
+    let second = MessageLayout::of(plan).retrospective.unwrap();
     let mut places = vec![[0; MOST_STRATA]; second.groups.len()];
     let mechanism = plan.config.sampling.update_mechanism;
     let keep = |(rank, bin): (Rank, &Option<usize>)| {
@@ -319,9 +325,7 @@ fn sizes(plan: &Plan, windows: &[Vec<Total>]) -> Vec<Vec<(u64, u32)>> {
             let from = direct.decisions.len();
             direct.window(number, totals, 0);
             let rows = direct.decisions[from..].iter();
-            rows.filter(|row| row.selection.as_deref() == Some("retrospective"))
-                .map(|row| (row.population, row.size))
-                .collect()
+            rows.filter(is_after).map(|row| (row.population, row.size)).collect()
         })
         .collect()
 }
@@ -356,10 +360,7 @@ fn rows_say_who_keeps_the_window() {
     for (number, totals) in (0..).zip(&windows) {
         let from = direct.decisions.len();
         let keeps = direct.window(number, totals, 0);
-        let rows: Vec<&Decision> = direct.decisions[from..]
-            .iter()
-            .filter(|row| row.selection.as_deref() == Some("retrospective"))
-            .collect();
+        let rows: Vec<&Decision> = direct.decisions[from..].iter().filter(is_after).collect();
         let most: Vec<&&Decision> = rows.iter().filter(|row| row.group == "most").collect();
         assert!(most.iter().enumerate().all(|(stratum, row)| usize::from(row.stratum) == stratum));
         assert_eq!(most.iter().map(|row| row.population).sum::<u64>(), 300);
@@ -378,7 +379,7 @@ fn rows_say_who_keeps_the_window() {
         assert!(decision.groups.iter().flatten().flat_map(|group| &group.strata).all(|it| it.before == 0));
     }
     let before: Vec<&Decision> =
-        direct.decisions.iter().filter(|row| row.selection.as_deref() == Some("predictive")).collect();
+        direct.decisions.iter().filter(|row| row.selection == Some(Selection::Predictive)).collect();
     assert_eq!(before.len(), 2 * plan.groups.len(), "the fall-back is decided as ever");
 }
 
@@ -478,11 +479,7 @@ fn a_budget_widens_bounds_until_what_is_kept_fits() {
     let asked = 1000.0 * free.iter().sum::<usize>() as f64 / seconds;
     let (same, _, rows) = keep(Some(2.0 * asked));
     assert_eq!(free, same, "what is not reached changes nothing");
-    assert!(
-        rows.iter()
-            .filter(|row| row.selection.as_deref() == Some("retrospective"))
-            .all(|row| row.limit.is_none())
-    );
+    assert!(rows.iter().filter(is_after).all(|row| row.limit.is_none()));
     for share in [0.5, 0.1, 0.02] {
         let (kept, _, rows) = keep(Some(share * asked));
         let rate = 1000.0 * kept.iter().sum::<usize>() as f64 / seconds;
@@ -492,8 +489,8 @@ fn a_budget_widens_bounds_until_what_is_kept_fits() {
             "what may be kept is kept: {share}: {rate} of {}",
             share * asked
         );
-        let row = rows.iter().rfind(|row| row.selection.as_deref() == Some("retrospective")).unwrap();
-        assert_eq!(row.limit.as_deref(), Some("budget"));
+        let row = rows.iter().rfind(is_after).unwrap();
+        assert_eq!(row.limit, Some(DecisionLimit::Budget));
         assert_eq!(row.error_required, Some(0.005));
         assert!(row.error_attained.is_none_or(|attained| attained > 0.005), "{row:?}");
     }

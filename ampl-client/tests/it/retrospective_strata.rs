@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use ampl_client::Policy;
 use ampl_core::config::{Config, Mechanism, Sampling, Selection, Sizing, Summaries, Target};
 use ampl_core::message::{
-    CensusWindow, GroupDecision, GroupReference, Reference, RetrospectiveDecision, Shape, StratumDecision,
+    CensusWindow, GroupDecision, GroupReference, MessageLayout, Reference, RetrospectiveDecision,
+    StratumDecision,
 };
 use ampl_core::stats::bins::{Histogram, Origin};
 use ampl_core::units::{Rank, WindowId};
@@ -44,7 +45,7 @@ fn half(binned: &CensusWindow) -> RetrospectiveDecision {
 }
 
 /// Every window is binned by its distance from 100, one error bound being 1.
-fn reference(shape: &Shape, first: u64, last: u64) -> Reference {
+fn reference(shape: &MessageLayout, first: u64, last: u64) -> Reference {
     let groups = shape.retrospective.as_ref().unwrap().groups.len();
     let origin = Origin { ratio: 100.0, mean_n: 1.0, unit: 1.0 };
     let one = GroupReference { guide: 0, error: 1.0, origins: vec![origin] };
@@ -59,7 +60,7 @@ fn value(rank: u32, window: u64) -> f64 {
 fn net(config: Config, ranks: u32, root: u32, slowest: u32, windows: u64) -> Net {
     let mut net = Net::new(config, ranks, root, slowest, 5);
     net.judge = Some(half);
-    let shape = Shape::of(&net.plan);
+    let shape = MessageLayout::of(&net.plan);
     net.nodes[root as usize].refer(reference(&shape, 0, windows / 2));
     net.nodes[root as usize].refer(reference(&shape, windows / 2 + 1, windows));
     net
@@ -118,7 +119,7 @@ fn pinned_ranks_and_fixed_sizes_are_decided_beforehand() {
     config.groups.push(group("bound", "0-29", relative(0.9, 0.08), "4-6"));
     config.groups.push(group("fixed", "30-49", Target::Static { ranks: 3 }, ""));
     let mut net = net(config, 70, 3, 2, 8);
-    assert_eq!(Shape::of(&net.plan).retrospective.unwrap().groups, [0, 2]);
+    assert_eq!(MessageLayout::of(&net.plan).retrospective.unwrap().groups, [0, 2]);
     for window in 0..8 {
         (0..70).for_each(|rank| net.local(rank, window, Total { n: 1, y: value(rank as u32, window) }));
         (0..30).for_each(|_| net.step());
@@ -167,7 +168,7 @@ fn who_is_not_counted_is_not_judged_and_the_others_are_drawn_exactly() {
 fn windows_wait_for_a_reference_and_are_given_up_where_none_comes() {
     let mut net = Net::new(setting(Mechanism::Global), 20, 0, 1, 5);
     net.judge = Some(half);
-    let shape = Shape::of(&net.plan);
+    let shape = MessageLayout::of(&net.plan);
     let feed = |net: &mut Net, windows: std::ops::Range<u64>| {
         for window in windows {
             (0..20).for_each(|rank| net.local(rank, window, Total { n: 1, y: value(rank as u32, window) }));
@@ -200,7 +201,7 @@ fn a_policy_without_a_second_pass_has_none() {
         config(Summaries::Sampled, Sizing::Neyman, Mechanism::Subset),
     ] {
         let net = Net::new(config, 4, 0, 0, 1);
-        assert!(Shape::of(&net.plan).retrospective.is_none());
+        assert!(MessageLayout::of(&net.plan).retrospective.is_none());
         assert_eq!(Policy::new(&net.plan).first_directive().1.len(), 1);
     }
 }

@@ -2,7 +2,7 @@
 
 use ampl_client::Policy;
 use ampl_client::simulate::{Census, Draws, Job, Run, Score, Scored, Window};
-use ampl_core::config::{Config, ErrorBound, Mechanism, Sizing, Summaries, Target};
+use ampl_core::config::{Config, ErrorBound, Mechanism, Selection, Sizing, Summaries, Target};
 use ampl_core::draw::kept;
 use ampl_core::message::Decision;
 use ampl_core::plan::Plan;
@@ -113,7 +113,7 @@ fn check(plan: &Plan, windows: &[Vec<Total>]) {
     let per_update = u64::from(plan.config.sampling.windows_per_update);
     for (index, score) in scores.iter().enumerate() {
         let (found, expected) = naive(plan, windows, index);
-        let drawn = decisions.iter().filter(|row| row.selection.as_deref() == Some("predictive"));
+        let drawn = decisions.iter().filter(|row| row.selection == Some(Selection::Predictive));
         assert!(drawn.eq(&expected));
         let found: Vec<Naive> = found.into_iter().flatten().collect();
         let first = found.first().map(|window| window.scored.window / per_update);

@@ -3,7 +3,7 @@
 use ampl_client::tree::RING;
 use ampl_client::{Node, Policy};
 use ampl_core::config::{Config, Mechanism, Sizing, Summaries};
-use ampl_core::message::{CensusWindow, Directive, DownMessage, Shape, Summary, UpMessage};
+use ampl_core::message::{CensusWindow, Directive, DownMessage, MessageLayout, Summary, UpMessage};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::Kind;
@@ -124,7 +124,7 @@ fn a_rank_that_kept_an_empty_window_is_in_the_interval_s_sample() {
 fn a_blocked_parent_costs_bounded_memory() {
     let plan = Plan::new(config(Summaries::Census, Sizing::Neyman, Mechanism::Subset), 17).unwrap();
     let mut node = Node::new(&plan, Rank(1)); // children 9-16
-    let shape = Shape::of(&plan);
+    let shape = MessageLayout::of(&plan);
     let windows = 1_000_000;
     let total = Total { n: 1, y: 2.0 };
     let mut bytes = Vec::new();
@@ -221,7 +221,7 @@ fn a_directive_waits_for_its_window() {
         let first_window = WindowId(4 * update);
         let directive = Directive { update, first_window, ..first.clone() };
         bytes.clear();
-        DownMessage::Directive(directive).encode(&Shape::of(&plan), &mut bytes);
+        DownMessage::Directive(directive).encode(&MessageLayout::of(&plan), &mut bytes);
         node.receive_down(&bytes).unwrap();
     }
     // Within an interval the later one holds, and none that was overtaken.
@@ -265,13 +265,13 @@ fn messages_of_strangers_are_refused() {
     let mut node = Node::new(&plan, Rank(0));
     let mut bytes = Vec::new();
     let message = UpMessage { pass: 0, finished: 1, window: None };
-    let theirs = Shape::of(&other);
+    let theirs = MessageLayout::of(&other);
     let window = CensusWindow::new(&theirs, WindowId(0), WindowId(0));
     UpMessage { window: Some(window), ..message.clone() }.encode(&theirs, &mut bytes);
     assert!(node.receive_up(Rank(1), &bytes).is_err());
     assert!(node.receive_down(&bytes).is_err());
     bytes.clear();
-    message.encode(&Shape::of(&plan), &mut bytes);
+    message.encode(&MessageLayout::of(&plan), &mut bytes);
     assert!(node.receive_up(Rank(9), &bytes).is_err());
     assert!(node.receive_up(Rank(1), &bytes).is_ok());
 }

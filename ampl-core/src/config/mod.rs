@@ -42,6 +42,8 @@ pub use sites::SitesFault;
 pub use text::{LONGEST, split_origin, text, with_origin};
 pub use write::quoted;
 
+use serde::{Deserialize, Serialize};
+
 use crate::units::RankSet;
 use site::Site;
 
@@ -73,12 +75,24 @@ pub struct Config {
 }
 
 /// Method of drawing a sample of a given size (AMPL 2008, §3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Mechanism {
     /// Exactly m ranks, kept until the next update.
+    #[default]
     Subset,
     /// Every rank keeps each window with probability m/M.
     Global,
+}
+
+impl Mechanism {
+    /// The name in configuration and output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Subset => "subset",
+            Self::Global => "global",
+        }
+    }
 }
 
 /// Ranks whose window summaries reach the client.
@@ -91,7 +105,8 @@ pub enum Summaries {
 }
 
 /// Time of the decision about a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Selection {
     /// Before the window, from earlier ones.
     Predictive,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::{Mechanism, Selection};
+
 /// Number of ranks of a stratum that keep their windows in an update interval, or one window, and the reason.
 ///
 /// Serialised, it is one element of what `ampl decisions --json` prints.
@@ -15,8 +17,8 @@ pub struct Decision {
     pub group: String,
     /// Stratum of the group.
     pub stratum: u16,
-    /// `subset` or `global`.
-    pub mechanism: String,
+    /// Method by which they are drawn.
+    pub mechanism: Mechanism,
     /// M: ranks of the stratum, pinned ones included.
     pub population: u64,
     /// Fewest ranks whose census or sample entered, over the windows it was decided from; the
@@ -50,17 +52,34 @@ pub struct Decision {
     /// The error bound that this size attains if the variance is as priced; none if unbounded.
     #[serde(default)]
     pub error_attained: Option<f64>,
-    /// Limit that kept the size below what the bound asks for: `budget`.
+    /// Limit that kept the size below what the bound asks for.
     #[serde(default)]
-    pub limit: Option<String>,
+    pub limit: Option<DecisionLimit>,
     /// Windows it was decided from that were merged with others because they had to wait on the way. Which ones, and so
     /// the decision, may differ in another run.
     #[serde(default)]
     pub merged_windows: u64,
-    /// `predictive`: for the windows of an update interval to come, from those before. `retrospective`: for the
+    /// Predictive: for the windows of an update interval to come, from those before. Retrospective: for the
     /// one window that it was decided from; there is a row per stratum then, numbered from 1, and stratum 0
     /// has the ranks that are kept in full, pinned ones among them, and those that did not report: populations add
     /// up to the group's.
     #[serde(default)]
-    pub selection: Option<String>,
+    pub selection: Option<Selection>,
+}
+
+/// Limit of the size of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DecisionLimit {
+    /// `sampling.budget`.
+    Budget,
+}
+
+impl DecisionLimit {
+    /// The name in output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Budget => "budget",
+        }
+    }
 }

@@ -1,9 +1,9 @@
 //! Messages down the tree.
 
-use super::partial::Shape;
+use super::partial::MessageLayout;
 use super::retrospective::{self, Reference, RetrospectiveDecision};
 use super::steps::{StepCall, StepMarker};
-use super::stratification::Divided;
+use super::stratification::StratifiedGroup;
 use super::wire::{Reader, Writer};
 use super::{
     KIND_DIRECTIVE, KIND_DONE, KIND_REFERENCE, KIND_RETROSPECTIVE, KIND_STEPS, MessageError, VERSION,
@@ -28,7 +28,7 @@ pub struct Directive {
     /// One entry per (group, stratum), in the plan's order.
     pub strata: Vec<StratumDirective>,
     /// One per group that is to be divided.
-    pub divided: Vec<Divided>,
+    pub divided: Vec<StratifiedGroup>,
 }
 
 /// A directive's part for one stratum of a group.
@@ -53,7 +53,7 @@ impl Directive {
     }
 
     /// Stratification of that group, if it is drawn from by strata.
-    pub fn divided(&self, group: u16) -> Option<&Divided> {
+    pub fn divided(&self, group: u16) -> Option<&StratifiedGroup> {
         self.divided.iter().find(|divided| divided.group == group && divided.counts.len() > 1)
     }
 }
@@ -78,7 +78,7 @@ impl DownMessage {
     const STRATUM: usize = 2 + 2 + 4 + 4 + 8;
 
     /// Bytes of every down message between nodes of that shape.
-    pub fn encoded_len(shape: &Shape) -> usize {
+    pub fn encoded_len(shape: &MessageLayout) -> usize {
         let retrospective = shape.retrospective.as_ref().map_or(0, retrospective::payload);
         let more = shape.divisions.as_ref();
         let more = more.map_or(0, |more| more.more_strata() * Self::STRATUM + more.down_payload());
@@ -90,7 +90,7 @@ impl DownMessage {
     }
 
     /// Appends the message, [`DownMessage::encoded_len`] bytes, little-endian.
-    pub fn encode(&self, shape: &Shape, buffer: &mut Vec<u8>) {
+    pub fn encode(&self, shape: &MessageLayout, buffer: &mut Vec<u8>) {
         let mut to = Writer(buffer);
         let end = to.0.len() + Self::encoded_len(shape);
         match self {
@@ -198,7 +198,7 @@ impl DownMessage {
             }
             parts.push(StratumDirective { group, stratum, size, probability, policy });
         }
-        let divided = (0..guides).map(|_| Divided::decode(&mut from)).collect::<Result<_, _>>()?;
+        let divided = (0..guides).map(|_| StratifiedGroup::decode(&mut from)).collect::<Result<_, _>>()?;
         from.expect_padded(0)?;
         Ok(Self::Directive(Directive { update, first_window, seed, mechanism, strata: parts, divided }))
     }

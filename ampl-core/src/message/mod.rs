@@ -20,15 +20,15 @@ mod summary;
 mod up;
 mod wire;
 
-pub use decision::Decision;
+pub use decision::{Decision, DecisionLimit};
 pub use down::{Directive, DownMessage, StratumDirective};
-pub use partial::{Cell, CellKey, MetricMoments, Partial, RetrospectiveShape, Shape};
+pub use partial::{CellKey, CellSums, MessageLayout, MetricMoments, PartialSums, RetrospectiveShape};
 pub use retrospective::{
     GroupDecision, GroupReference, MOST_STRATA, Reference, RetrospectiveDecision, StratumDecision,
 };
 pub use steps::{MOST_NAMED, NamedCall, OwnSteps, StepCall, StepMarker, StepSums};
 pub use stratification::{
-    Divided, DividedSums, Own, Sampled, Stratification, Stratifications, StratumCount, StratumSums,
+    Own, Sampled, Stratification, Stratifications, StratifiedGroup, StratifiedSums, StratumCount, StratumSums,
 };
 pub use summary::{MetricSummary, Summary};
 pub use up::{CensusWindow, UpMessage};
@@ -105,7 +105,7 @@ mod tests {
     use crate::stats::bins::{Origin, Point};
     use crate::units::{RankSet, WindowId};
 
-    fn shape(sizing: Sizing, summaries: Summaries, pinned: &str) -> Shape {
+    fn shape(sizing: Sizing, summaries: Summaries, pinned: &str) -> MessageLayout {
         let mut config = Config::default();
         config.sampling.sizing = sizing;
         config.sampling.summaries = summaries;
@@ -117,7 +117,7 @@ mod tests {
             pinned: RankSet::parse(pinned).unwrap(),
         });
         config.whole.push("g".into());
-        Shape::of(&Plan::new(config, 100).unwrap())
+        MessageLayout::of(&Plan::new(config, 100).unwrap())
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
             let mut config = Config::default();
             config.sampling.budget = budget;
             let plan = Plan::new(config, 100).unwrap();
-            let shape = Shape::of(&plan);
+            let shape = MessageLayout::of(&plan);
             let metrics = vec![MetricSummary::one(3.0); plan.metrics.len()];
             let summary = Summary { metrics, kept: true, ..Summary::empty(&plan) };
             let mut partial = shape.partial();
@@ -194,7 +194,7 @@ mod tests {
                         pinned: RankSet::default(),
                     })
                     .collect();
-                let shape = Shape::of(&Plan::new(config, groups * each).unwrap());
+                let shape = MessageLayout::of(&Plan::new(config, groups * each).unwrap());
                 assert_eq!(shape.strata(), groups as usize);
                 let strata = (0..groups)
                     .map(|group| StratumDirective {
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn what_a_window_is_decided_by_has_one_size_and_comes_back() {
         let sizes = [100, 1_000_000].map(|ranks| {
-            let shape = Shape::of(&Plan::new(Config::default(), ranks).unwrap());
+            let shape = MessageLayout::of(&Plan::new(Config::default(), ranks).unwrap());
             let retrospective = shape.retrospective.clone().unwrap();
             assert_eq!(
                 (retrospective.bins, retrospective.guides.len(), &retrospective.groups[..]),
@@ -277,7 +277,7 @@ mod tests {
                 pinned: RankSet::default(),
             };
             let config = Config { groups: (0..groups).map(of_thousand).collect(), ..Config::default() };
-            let shape = Shape::of(&Plan::new(config, 64_000).unwrap());
+            let shape = MessageLayout::of(&Plan::new(config, 64_000).unwrap());
             let strata = shape.retrospective.as_ref().unwrap().strata();
             let stratum = StratumDecision { ranks: 90, size: 4, before: 33 };
             let group =

@@ -5,7 +5,7 @@ use super::down::DownMessage;
 use super::moments;
 use super::retrospective::{GroupDecision, MOST_STRATA};
 use super::steps::StepSums;
-use super::stratification::{DividedSums, Stratifications};
+use super::stratification::{Stratifications, StratifiedSums};
 use super::summary::{MetricSummary, Summary};
 use super::up::UpMessage;
 use super::wire::{Reader, Writer};
@@ -28,7 +28,7 @@ pub struct CellKey {
 
 /// Layout that all partial sums of a job share; it follows from the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct MessageLayout {
     /// The cells in order; pinned ranks of a stratum have a cell of their own if there are any.
     pub cells: Vec<CellKey>,
     /// Per metric: `true` if the policy reads it; others are not summed.
@@ -123,7 +123,7 @@ impl RetrospectiveShape {
     }
 }
 
-impl Shape {
+impl MessageLayout {
     /// The shape of the sums for `plan`.
     pub fn of(plan: &Plan) -> Self {
         let mut cells = Vec::new();
@@ -172,20 +172,20 @@ impl Shape {
     }
 
     /// Sums over no rank.
-    pub fn partial(&self) -> Partial {
+    pub fn partial(&self) -> PartialSums {
         let metrics = || vec![MetricMoments::default(); self.asked.len()];
-        let cell = |&key| Cell { key, reported: 0, kept: 0, bytes: 0, spent: 0, metrics: metrics() };
+        let cell = |&key| CellSums { key, reported: 0, kept: 0, bytes: 0, spent: 0, metrics: metrics() };
         let divided = self.divisions.as_ref().map_or_else(Vec::new, Stratifications::sums);
-        Partial { cells: self.cells.iter().map(cell).collect(), divided, ..Partial::default() }
+        PartialSums { cells: self.cells.iter().map(cell).collect(), divided, ..PartialSums::default() }
     }
 
     /// Sums over no rank of the retrospective pass.
-    pub fn binned(&self) -> Partial {
+    pub fn binned(&self) -> PartialSums {
         let binned = self.retrospective.as_ref().map_or_else(Vec::new, |retrospective| {
             let each = Histogram::new(usize::from(retrospective.bins), retrospective.guides.len());
             vec![each; retrospective.groups.len()]
         });
-        Partial { binned, ..Partial::default() }
+        PartialSums { binned, ..PartialSums::default() }
     }
 
     /// Bytes of the larger of the two passes' sums.
@@ -209,26 +209,26 @@ impl Shape {
         moments: usize,
     ) -> usize {
         let parts = 1 + usize::from(census) + usize::from(interval);
-        usize::from(cells) * (Cell::HEADER + usize::from(metrics) * parts * moments)
+        usize::from(cells) * (CellSums::HEADER + usize::from(metrics) * parts * moments)
     }
 }
 
 /// Sums over some ranks of a window; their size does not depend on how many.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Partial {
-    /// Sums per cell of the [`Shape`], in its order; none in the retrospective pass.
-    pub cells: Vec<Cell>,
+pub struct PartialSums {
+    /// Sums per cell of the [`MessageLayout`], in its order; none in the retrospective pass.
+    pub cells: Vec<CellSums>,
     /// Ranks by bin, per group of [`Second::groups`], in the retrospective pass only.
     pub binned: Vec<Histogram>,
     /// Stratum sums, per group of [`Stratifications::groups`]; none in the retrospective pass.
-    pub divided: Vec<DividedSums>,
-    /// Calls of each step, in the first pass where [`Shape::steps`] asks for them.
+    pub divided: Vec<StratifiedSums>,
+    /// Calls of each step, in the first pass where [`MessageLayout::steps`] asks for them.
     pub steps: StepSums,
 }
 
 /// Sums over ranks that are sampled together.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Cell {
+pub struct CellSums {
     /// Ranks that it sums over.
     pub key: CellKey,
     /// Rank-windows reported.
@@ -243,7 +243,7 @@ pub struct Cell {
     pub metrics: Vec<MetricMoments>,
 }
 
-impl Cell {
+impl CellSums {
     /// Bytes of a cell in a message before its metrics.
     const HEADER: usize = 2 + 2 + 4 + 3 * 8;
     /// Bit beside the stratum that marks its ranks as pinned.
@@ -264,15 +264,15 @@ pub struct MetricMoments {
 
 /// Sums of `cell`, each with one rank's summary, for the metrics that the policy reads.
 fn asked<'a>(
-    shape: &'a Shape,
-    cell: &'a mut Cell,
+    shape: &'a MessageLayout,
+    cell: &'a mut CellSums,
     own: &'a [MetricSummary],
 ) -> impl Iterator<Item = (&'a mut MetricMoments, &'a MetricSummary)> {
     let all = cell.metrics.iter_mut().zip(own).zip(&shape.asked);
     all.filter_map(|(both, asked)| asked.then_some(both))
 }
 
-impl Partial {
+impl PartialSums {
     /// Makes these sums over no rank, of the same shape. Sums of divided groups are removed.
     pub fn clear(&mut self) {
         for cell in &mut self.cells {
@@ -307,7 +307,7 @@ impl Partial {
     }
 
     /// Adds one rank's summary of `windows` windows to the cell of that index.
-    pub fn add(&mut self, shape: &Shape, cell: usize, windows: u64, summary: &Summary) {
+    pub fn add(&mut self, shape: &MessageLayout, cell: usize, windows: u64, summary: &Summary) {
         let cell = &mut self.cells[cell];
         cell.reported = cell.reported.saturating_add(windows);
         cell.kept = cell.kept.saturating_add(if summary.kept { windows } else { 0 });
@@ -325,22 +325,22 @@ impl Partial {
     }
 
     /// Adds one rank's totals over an update interval to the cell of that index.
-    pub fn add_interval(&mut self, shape: &Shape, cell: usize, totals: &[MetricSummary]) {
+    pub fn add_interval(&mut self, shape: &MessageLayout, cell: usize, totals: &[MetricSummary]) {
         for (slot, total) in asked(shape, &mut self.cells[cell], totals) {
             slot.interval.merge(&total.moments(1));
         }
     }
 
     /// The cell of the ranks of a stratum that are drawn, or of its pinned ranks.
-    pub fn cell(&self, group: u16, stratum: u16, pinned: bool) -> Option<&Cell> {
+    pub fn cell(&self, group: u16, stratum: u16, pinned: bool) -> Option<&CellSums> {
         let key = CellKey { group, stratum, pinned };
         self.cells.iter().find(|cell| cell.key == key)
     }
 
-    pub(super) fn encode(&self, shape: &Shape, to: &mut Writer) {
+    pub(super) fn encode(&self, shape: &MessageLayout, to: &mut Writer) {
         for cell in &self.cells {
             to.u16(cell.key.group);
-            to.u16(cell.key.stratum | if cell.key.pinned { Cell::PINNED } else { 0 });
+            to.u16(cell.key.stratum | if cell.key.pinned { CellSums::PINNED } else { 0 });
             // Seven digits are enough of it.
             to.u32((cell.spent as f32).to_bits());
             to.u64(cell.reported);
@@ -432,15 +432,15 @@ impl Partial {
         census: bool,
         interval: bool,
     ) -> Result<(), MessageError> {
-        self.cells.resize_with(cells.into(), Cell::default);
+        self.cells.resize_with(cells.into(), CellSums::default);
         for cell in &mut self.cells {
-            from.expect_some(Cell::HEADER)?;
+            from.expect_some(CellSums::HEADER)?;
             let (group, stratum, spent) = (from.u16(), from.u16(), f32::from_bits(from.u32()));
             if !(spent.is_finite() && spent >= 0.0) {
                 return Err(MessageError::Value { field: "spent" });
             }
-            let pinned = stratum & Cell::PINNED != 0;
-            cell.key = CellKey { group, stratum: stratum & !Cell::PINNED, pinned };
+            let pinned = stratum & CellSums::PINNED != 0;
+            cell.key = CellKey { group, stratum: stratum & !CellSums::PINNED, pinned };
             cell.spent = spent as u64;
             [cell.reported, cell.kept, cell.bytes] = std::array::from_fn(|_| from.u64());
             cell.metrics.clear();

@@ -94,7 +94,8 @@ impl Stratifications {
     /// Bytes that they take in a directive, entries of single strata aside.
     pub(super) fn down_payload(&self) -> usize {
         let columns = usize::from(self.columns) * self.guides.len();
-        let group = Divided::HEADER + MOST_STRATA * 8 + Stratification::HEADER + columns * Self::COLUMN;
+        let group =
+            StratifiedGroup::HEADER + MOST_STRATA * 8 + Stratification::HEADER + columns * Self::COLUMN;
         self.groups.len() * group
     }
 
@@ -104,14 +105,14 @@ impl Stratifications {
     }
 
     /// Sums over no rank.
-    pub(super) fn sums(&self) -> Vec<DividedSums> {
-        vec![DividedSums { most: self.sample, ..DividedSums::default() }; self.groups.len()]
+    pub(super) fn sums(&self) -> Vec<StratifiedSums> {
+        vec![StratifiedSums { most: self.sample, ..StratifiedSums::default() }; self.groups.len()]
     }
 }
 
 /// Sums that go up of a group that is to be divided, in one window.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct DividedSums {
+pub struct StratifiedSums {
     /// Number of the division that ranks were summed by; 0 before there is one. Ranks that went by an older one
     /// are in no stratum.
     pub number: u32,
@@ -161,7 +162,7 @@ impl Sampled {
     }
 }
 
-impl DividedSums {
+impl StratifiedSums {
     /// Adds a rank of one window that goes by division `number`, in `stratum` of it if it has found one.
     /// `seen` is what it observed, guide by guide; pinned ranks are only counted.
     pub fn add(&mut self, number: u32, stratum: Option<u8>, pinned: bool, windows: u64, seen: &[Moments]) {
@@ -310,7 +311,7 @@ impl StratumSums {
 
 /// A directive's part for a group that is to be divided.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Divided {
+pub struct StratifiedGroup {
     /// Index of the group in the plan.
     pub group: u16,
     /// Number of the division that the directive draws by; 0 while the group is one stratum.
@@ -370,7 +371,7 @@ impl Stratification {
 
 const NOT_COUNTED: u32 = u32::MAX;
 
-impl Divided {
+impl StratifiedGroup {
     const HEADER: usize = 2 + 2 + 4 + 8;
 
     pub(super) fn encode(&self, to: &mut Writer) {

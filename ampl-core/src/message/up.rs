@@ -1,8 +1,8 @@
 //! Messages up the tree.
 
 use super::moments;
-use super::partial::{Partial, Shape};
-use super::stratification::{DividedSums, Stratifications};
+use super::partial::{MessageLayout, PartialSums};
+use super::stratification::{Stratifications, StratifiedSums};
 use super::wire::{Reader, Writer};
 use super::{KIND_UP, MessageError, VERSION, expect_kind};
 use crate::units::WindowId;
@@ -26,23 +26,23 @@ pub struct CensusWindow {
     /// `true` if it was passed on while a rank that has not finished was missing.
     pub late: bool,
     /// The sums.
-    pub partial: Partial,
+    pub partial: PartialSums,
 }
 
 impl CensusWindow {
     /// A window range that no rank has reported yet.
-    pub fn new(shape: &Shape, first: WindowId, last: WindowId) -> Self {
+    pub fn new(shape: &MessageLayout, first: WindowId, last: WindowId) -> Self {
         Self { partial: shape.partial(), ..Self::of(first, last) }
     }
 
     /// The same for the retrospective pass.
-    pub fn binned(shape: &Shape, first: WindowId, last: WindowId) -> Self {
+    pub fn binned(shape: &MessageLayout, first: WindowId, last: WindowId) -> Self {
         Self { partial: shape.binned(), ..Self::of(first, last) }
     }
 
     /// The same without any sums.
     pub fn of(first_window: WindowId, last_window: WindowId) -> Self {
-        Self { first_window, last_window, reported: 0, late: false, partial: Partial::default() }
+        Self { first_window, last_window, reported: 0, late: false, partial: PartialSums::default() }
     }
 
     /// Number of windows of the range, at least 1.
@@ -66,7 +66,7 @@ impl CensusWindow {
         self.late |= other.late;
         self.partial.merge(&other.partial);
         if self.windows() > 1 {
-            self.partial.divided.iter_mut().for_each(DividedSums::pool);
+            self.partial.divided.iter_mut().for_each(StratifiedSums::pool);
         }
     }
 }
@@ -86,7 +86,7 @@ impl UpMessage {
     pub(super) const HEADER: usize = 8 + 4 + 4 + 3 * 8;
 
     /// Bytes that an up message between nodes of that shape has at most.
-    pub fn encoded_len(shape: &Shape) -> usize {
+    pub fn encoded_len(shape: &MessageLayout) -> usize {
         Self::HEADER + shape.encoded_len()
     }
 
@@ -96,7 +96,7 @@ impl UpMessage {
     }
 
     /// `true` if the sums in `bytes` are of the same kinds as those of `shape`, and as many.
-    pub fn fits(bytes: &[u8], shape: &Shape) -> bool {
+    pub fn fits(bytes: &[u8], shape: &MessageLayout) -> bool {
         let Some(&[_, _, pass, flags, a, b, c, d, _, _, _, _, bins @ ..]) = bytes.first_chunk::<16>() else {
             return false;
         };
@@ -106,7 +106,7 @@ impl UpMessage {
     }
 
     /// Flags of the kinds of sums that `shape` has besides those of kept windows.
-    fn kinds(shape: &Shape) -> u8 {
+    fn kinds(shape: &MessageLayout) -> u8 {
         (if shape.census { CENSUS } else { 0 })
             | (if shape.interval { INTERVAL } else { 0 })
             | (if shape.divisions.is_some() { DIVIDED } else { 0 })
@@ -115,7 +115,7 @@ impl UpMessage {
 
     /// Rows and columns of a pass, then its bins in the retrospective pass, or the groups and guides that are divided in the
     /// first.
-    fn counts(shape: &Shape, pass: u8) -> (u16, u16, u32) {
+    fn counts(shape: &MessageLayout, pass: u8) -> (u16, u16, u32) {
         match shape.retrospective.as_ref().filter(|_| pass == 1) {
             Some(retrospective) => (
                 retrospective.groups.len() as u16,
@@ -136,7 +136,7 @@ impl UpMessage {
     }
 
     /// Appends the message, at most [`UpMessage::encoded_len`] bytes, little-endian.
-    pub fn encode(&self, shape: &Shape, buffer: &mut Vec<u8>) {
+    pub fn encode(&self, shape: &MessageLayout, buffer: &mut Vec<u8>) {
         let mut flags = Self::kinds(shape);
         let window = self.window.as_ref();
         flags |= if window.is_some() { WINDOW } else { 0 };
@@ -163,14 +163,14 @@ impl UpMessage {
     /// # Errors
     /// [`MessageError`] naming the first thing wrong.
     pub fn decode(bytes: &[u8]) -> Result<Self, MessageError> {
-        Self::decode_into(bytes, Partial::default())
+        Self::decode_into(bytes, PartialSums::default())
     }
 
     /// The same, with its sums in the memory of `partial`, whatever that holds.
     ///
     /// # Errors
     /// As [`UpMessage::decode`].
-    pub fn decode_into(bytes: &[u8], mut partial: Partial) -> Result<Self, MessageError> {
+    pub fn decode_into(bytes: &[u8], mut partial: PartialSums) -> Result<Self, MessageError> {
         let mut from = Reader::new(bytes, Self::HEADER)?;
         expect_kind(&mut from, &[KIND_UP])?;
         let (pass, flags) = (from.u8(), from.u8());
@@ -190,11 +190,15 @@ impl UpMessage {
         match pass {
             0 => {
                 partial.binned.clear();
-                from.expect_some(Shape::payload((rows, columns), (census, interval), moments::LEAST))?;
+                from.expect_some(MessageLayout::payload(
+                    (rows, columns),
+                    (census, interval),
+                    moments::LEAST,
+                ))?;
                 partial.decode(&mut from, rows, columns, census, interval)?;
                 let groups = if flags & DIVIDED != 0 { bins >> 16 } else { 0 };
                 for _ in 0..groups {
-                    partial.divided.push(DividedSums::decode(&mut from, bins as u16)?);
+                    partial.divided.push(StratifiedSums::decode(&mut from, bins as u16)?);
                 }
                 if flags & STEPS != 0 {
                     partial.steps.decode(&mut from)?;

@@ -163,12 +163,12 @@ impl Candidate {
 
 /// Limits of a candidate's strata, view by view.
 #[derive(Default)]
-struct Looked {
+struct KnownLimits {
     cuts: Cuts,
     limits: Vec<[Limits; MOST]>,
 }
 
-impl Looked {
+impl KnownLimits {
     /// `true` if stratum `h` is that run of bins.
     fn has(&self, h: usize, (a, b): (usize, usize)) -> bool {
         h < self.cuts.count && (self.cuts.at[h], self.cuts.at[h + 1]) == (a, b)
@@ -186,7 +186,13 @@ struct Pricing<'a> {
 impl Pricing<'_> {
     /// Candidate with sizes that meet every view's need, and their total; infinite where that is no less than `most`.
     /// Strata in `known` are not computed again; `looked` then has those of a candidate with a finite total.
-    fn price(&self, mut candidate: Candidate, most: f64, known: &Looked, looked: &mut Looked) -> Candidate {
+    fn price(
+        &self,
+        mut candidate: Candidate,
+        most: f64,
+        known: &KnownLimits,
+        looked: &mut KnownLimits,
+    ) -> Candidate {
         let Self { views, before, terms } = *self;
         let Candidate { cuts, full, .. } = candidate;
         let count = cuts.count;
@@ -197,7 +203,7 @@ impl Pricing<'_> {
         let ranks = &ranks[..count];
         let mut largest = -1.0;
         let mut least = [1.0_f64; MOST];
-        let Looked { limits, .. } = looked;
+        let KnownLimits { limits, .. } = looked;
         looked.cuts = cuts;
         limits.clear();
         candidate.total = f64::INFINITY;

@@ -2,7 +2,7 @@
 
 use ampl_core::config::{Config, Group, Mechanism, Sizing, Summaries, Target};
 use ampl_core::message::{
-    CensusWindow, Directive, DownMessage, MetricSummary, Shape, StratumDirective, Summary, UpMessage,
+    CensusWindow, Directive, DownMessage, MessageLayout, MetricSummary, StratumDirective, Summary, UpMessage,
 };
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
@@ -133,7 +133,7 @@ proptest! {
     fn damaged_messages_never_panic_and_cut_ones_are_refused(
         plan in plans(), values in values(), at in any::<prop::sample::Index>(), byte: u8,
     ) {
-        let shape = Shape::of(&plan);
+        let shape = MessageLayout::of(&plan);
         let mut bytes = Vec::new();
         up(&plan, &values).encode(&shape, &mut bytes);
         let cut = at.index(bytes.len());
@@ -153,7 +153,7 @@ proptest! {
 
     #[test]
     fn up_messages_come_back_and_have_one_size(plan in plans(), values in values()) {
-        let shape = Shape::of(&plan);
+        let shape = MessageLayout::of(&plan);
         let message = up(&plan, &values);
         let mut bytes = Vec::new();
         message.encode(&shape, &mut bytes);
@@ -166,7 +166,7 @@ proptest! {
         plan in plans(), update: u64, seed: u64, sizes in prop::collection::vec((any::<u32>(), 0.0..=1.0f64), 4),
         global: bool,
     ) {
-        let shape = Shape::of(&plan);
+        let shape = MessageLayout::of(&plan);
         let strata = (0..shape.strata()).map(|group| StratumDirective {
             group: group as u16,
             stratum: 0,
@@ -216,7 +216,7 @@ fn values() -> impl Strategy<Value = Vec<(u64, f64, bool)>> {
 }
 
 fn up(plan: &Plan, values: &[(u64, f64, bool)]) -> UpMessage {
-    let shape = Shape::of(plan);
+    let shape = MessageLayout::of(plan);
     let mut window = CensusWindow::new(&shape, WindowId(8), WindowId(11));
     for (rank, &(n, y, kept)) in values.iter().enumerate() {
         let cell = shape.cell_of(plan, ampl_core::units::Rank(rank as u32));

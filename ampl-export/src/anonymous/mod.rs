@@ -30,7 +30,7 @@ pub fn anonymise(trace: &mut Trace, mut progress: impl FnMut()) {
     let old = mem::take(&mut trace.structure);
     let mut ranks: Vec<u32> = old.ranks().collect();
     ranks.sort_unstable();
-    let mut structure = JobStructure::new(old.job());
+    let mut structure = JobStructure::new(old.rank_count());
     for rank in ranks.into_iter().filter_map(|rank| old.rank(rank)) {
         structure.join(JobStructure::of(calls(names, rank)));
         progress();

@@ -6,7 +6,7 @@ use std::path::Path;
 use ampl_core::units::RankSet;
 use ampl_trace::format::Part;
 use ampl_trace::format::v1::Kind;
-use ampl_trace::model::{GaveUp, Limit, STEP_CLOCK, Step};
+use ampl_trace::model::{GaveUp, Level, Limit, Step};
 
 /// Ranks that stepped down, and ranks that went on without the agent.
 #[derive(Debug, Default)]
@@ -14,8 +14,8 @@ pub struct Less {
     ranks: u32,
     /// When the first of them did, nanoseconds since T0.
     from_ns: Option<u64>,
-    /// How far down any of them went.
-    lowest: usize,
+    /// The lowest level that any of them went to.
+    lowest: Level,
     /// True where any did because of what the agent took.
     costs: bool,
     /// True where any did for want of room.
@@ -36,14 +36,20 @@ struct Process {
     gave_up: Option<GaveUp>,
 }
 
-/// Levels, and the records of calls there.
-const LEVELS: [(&str, &str); 5] = [
-    ("kept", "all that was asked for"),
-    ("drawn", "all of windows that are drawn beforehand"),
-    ("structure", "no times of calls"),
-    ("summaries", "no calls, but summaries of windows"),
-    ("off", "counts only"),
-];
+/// Records of calls at a level.
+fn records(level: Level) -> &'static str {
+    match level {
+        Level::Kept | Level::Clock => "all that was asked for",
+        Level::Drawn => "all of windows that are drawn beforehand",
+        Level::Structure => "no times of calls",
+        Level::Summaries => "no calls, but summaries of windows",
+        Level::Off => "counts only",
+    }
+}
+
+fn lower(one: Level, other: Level) -> Level {
+    if other.depth() > one.depth() { other } else { one }
+}
 
 impl Less {
     /// Adds the rank that `parts` are of.
@@ -58,23 +64,22 @@ impl Less {
             self.gave_up[usize::from(why == GaveUp::Failed)].push(process.rank);
             return;
         }
-        let (mut before, mut lowest, mut from_ns) = (0, 0, None);
-        for step in process.steps.iter().filter(|step| step.level != STEP_CLOCK) {
-            let level = LEVELS.iter().position(|(level, _)| *level == step.level).unwrap_or(0);
+        let (mut before, mut lowest, mut from_ns) = (Level::Kept, Level::Kept, None);
+        for step in process.steps.iter().filter(|step| step.level != Level::Clock) {
             // Windows that are drawn beforehand lose nothing.
-            if level > before.max(1) {
+            if step.level.depth() > lower(before, Level::Drawn).depth() {
                 // A share is given where cost made it step down; for want of room it is 0.
                 self.costs |= step.share > 0.0;
                 self.room |= step.share <= 0.0 && step.limit.is_none();
                 self.limits.extend(step.limit);
                 from_ns = from_ns.or(Some(step.at));
-                lowest = lowest.max(level);
+                lowest = lower(lowest, step.level);
             }
-            before = level;
+            before = step.level;
         }
         let Some(at) = from_ns else { return };
         self.ranks += 1;
-        self.lowest = self.lowest.max(lowest);
+        self.lowest = lower(self.lowest, lowest);
         self.from_ns = Some(self.from_ns.map_or(at, |earlier| earlier.min(at)));
     }
 
@@ -84,8 +89,8 @@ impl Less {
         let mut messages = Vec::new();
         if let Some(nanos) = self.from_ns {
             // Times go first, and calls at their own limit.
-            let limit = match LEVELS[self.lowest].0 {
-                "drawn" | "structure" => "agent.max_overhead",
+            let limit = match self.lowest {
+                Level::Drawn | Level::Structure => "agent.max_overhead",
                 _ => "agent.max_structure_overhead",
             };
             let limits = self.limits.iter().map(|limit| limit.key()).chain(self.costs.then_some(limit));
@@ -97,7 +102,7 @@ impl Less {
                  what is missing with 'ampl info {run}'",
                 self.ranks,
                 nanos as f64 / 1e9,
-                LEVELS[self.lowest].1
+                records(self.lowest)
             ));
         }
         let whys = ["found no room for their journals", "failed in ampl itself"];
@@ -141,7 +146,7 @@ mod tests {
     #[test]
     fn one_line_says_how_many_ranks_did_less_and_since_when() {
         let mut less = Less::default();
-        for parts in [steps(&[]), steps(&[(1, STEP_CLOCK, 0.1)]), steps(&[(1, "drawn", 0.1)]), Vec::new()] {
+        for parts in [steps(&[]), steps(&[(1, "clock", 0.1)]), steps(&[(1, "drawn", 0.1)]), Vec::new()] {
             less.note(&parts);
         }
         assert!(said(&less, false).is_empty());

@@ -3,7 +3,7 @@
 use ampl_analysis::efficiency::{Basis, Bound, Row, rows};
 use ampl_reader::Trace;
 use ampl_reader::cells::{Cell, Cells};
-use ampl_reader::model::Step;
+use ampl_reader::model::{Level, Step};
 use ampl_testkit::synthetic::Synthetic;
 use ampl_testkit::times::run;
 
@@ -166,7 +166,7 @@ fn what_was_only_counted_is_in_no_number() {
     let stepped = |windows: usize| {
         let mut trace = run(&["a", "b"], 100.0, &busy(windows));
         trace.ranks[1].windows.entries_mut()[1].cells = Cells::default();
-        trace.ranks[1].process.steps = vec![Step { window: 1, level: "off".into(), ..Step::default() }];
+        trace.ranks[1].process.steps = vec![Step { window: 1, level: Level::Off, ..Step::default() }];
         trace
     };
     let trace = stepped(20);

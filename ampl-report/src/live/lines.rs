@@ -282,7 +282,7 @@ fn rates(out: &mut Lines, view: &View<'_>) {
     }
     if let Some(step) = own.steps.last() {
         let steps = plural(own.steps.len() as u64, "step");
-        text += &format!("; {steps}, the last to '{}' on rank {}", step.level, step.rank);
+        text += &format!("; {steps}, the last to '{}' on rank {}", step.level.name(), step.rank);
     }
     out.field("ampl's own time", &text, Style::new());
 }

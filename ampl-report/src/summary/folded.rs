@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ampl_analysis::{efficiency, estimate, what_if};
 use ampl_reader::cells::Cells;
-use ampl_reader::model::{Step, WindowSummary};
+use ampl_reader::model::{Level, Step, WindowSummary};
 use ampl_reader::{Trace, directory};
 use ampl_testkit::synthetic::Synthetic;
 use proptest::prelude::*;
@@ -48,7 +48,7 @@ fn folded(config: &str, changes: &[(u32, usize, Change)]) -> Trace {
         match change {
             Change::Counted => {
                 let (window, at) = (windows[index].window, elapsed_ns / 12 * windows[index].window);
-                let step = Step { window, at, level: "off".into(), share: 0.5, limit: None };
+                let step = Step { window, at, level: Level::Off, share: 0.5, limit: None };
                 rank.process.steps = vec![step];
                 windows[index..].iter_mut().for_each(|window| window.cells = Cells::default());
             }

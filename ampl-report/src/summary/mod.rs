@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use ampl_analysis::moved::Moved;
-use ampl_analysis::overhead::{Clocks, Overhead};
+use ampl_analysis::overhead::{Clocks, Overhead, StepReason};
 use ampl_analysis::verdict::{self as findings, Finding};
 use ampl_analysis::{programs, uncovered};
 use ampl_reader::model::EndBasis;
@@ -50,8 +50,10 @@ pub fn text(trace: &Trace, source: &Source<'_>) -> String {
     verdict::write(&mut out, &findings);
     let plan = directory::plan(&trace.run);
     if trace.windows() == 0 {
-        let no_room =
-            Overhead::of(trace, 0).steps.iter().any(|step| matches!(step.reason, "journal" | "limit"));
+        let no_room = Overhead::of(trace, 0)
+            .steps
+            .iter()
+            .any(|step| matches!(step.reason, StepReason::Journal | StepReason::Limit));
         let why = match no_room {
             true => "none is stored: there was no room",
             false => "none was closed: the thread that called MPI_Init made no call long enough after it",

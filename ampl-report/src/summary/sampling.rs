@@ -13,7 +13,7 @@ use ampl_core::message::Decision;
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, RankSet};
 use ampl_core::window_set::WindowSet;
-use ampl_reader::model::STEP_CLOCK;
+use ampl_reader::model::Level;
 use ampl_reader::{RankTrace, Trace};
 
 use crate::coverage::part;
@@ -109,7 +109,7 @@ fn ends(trace: &Trace, plan: &Plan) -> String {
         return format!("all of the run: {marker} ended none");
     }
     let clock = |rank: &RankTrace| {
-        rank.process.steps.iter().find(|step| step.level == STEP_CLOCK).map(|step| step.at)
+        rank.process.steps.iter().find(|step| step.level == Level::Clock).map(|step| step.at)
     };
     let by_clock: Vec<u64> = trace.ranks.iter().filter_map(clock).collect();
     if let Some(&first) = by_clock.iter().min()

@@ -68,7 +68,7 @@ fn reason(why: NotFollowed) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ampl_reader::model::{FollowedSteps, STEP_CLOCK, Step, UnannouncedSteps};
+    use ampl_reader::model::{FollowedSteps, Level, Step, UnannouncedSteps};
     use ampl_testkit::synthetic::Synthetic;
 
     use super::*;
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(line(&trace, &plan), all);
         trace.ranks[3].process.followed = Some(Box::new(FollowedSteps { first_window: 9, ..steps.clone() }));
         trace.ranks[4].process.followed = None;
-        trace.ranks[5].process.steps = vec![Step { window: 11, level: STEP_CLOCK.into(), ..Step::default() }];
+        trace.ranks[5].process.steps = vec![Step { window: 11, level: Level::Clock, ..Step::default() }];
         let rest = "; 1 rank (3) followed late, all do from window 9 on; by the clock again from window 11 on, as no step \
                     came; 1 rank (4) did not";
         assert_eq!(line(&trace, &plan), format!("{all}{rest}"));

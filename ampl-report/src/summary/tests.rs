@@ -4,7 +4,7 @@ use ampl_analysis::storage;
 use ampl_core::mpi::Function;
 use ampl_reader::RankTrace;
 use ampl_reader::cells::{Cell, Cells};
-use ampl_reader::model::{STEP_CLOCK, Step};
+use ampl_reader::model::{Level, Step};
 use ampl_reader::structure::{JobStructure, Signature};
 use ampl_testkit::synthetic::{Synthetic, put_cell};
 
@@ -156,7 +156,7 @@ fn what_some_ranks_did_not_measure_is_bounded() {
             }
         }
     }
-    let step = Step { window: 9, at: 90_000_000, level: "off".into(), share: 0.2, limit: None };
+    let step = Step { window: 9, at: 90_000_000, level: Level::Off, share: 0.2, limit: None };
     trace.ranks[3].process.steps = vec![step];
     trace.ranks[3].windows.entries_mut()[9..].iter_mut().for_each(|window| window.cells = Cells::default());
     let said = text(&trace, Path::new("r"));
@@ -272,7 +272,7 @@ fn sites_are_left_out_in_two_ways() {
 #[test]
 fn windows_by_the_clock_say_where_and_whether_others_have_other_ones() {
     let mut trace = Synthetic::default().trace();
-    let step = Step { window: 1, at: 10_000_000_000, level: STEP_CLOCK.into(), share: 0.0, limit: None };
+    let step = Step { window: 1, at: 10_000_000_000, level: Level::Clock, share: 0.0, limit: None };
     trace.ranks[3].process.steps = vec![step.clone()];
     let said = text(&trace, Path::new("r"));
     assert!(said.contains("windows of 1 rank (3) end by the clock from 10 s on"), "{said}");
@@ -291,7 +291,7 @@ fn the_heading_says_what_really_ended_windows() {
     says(&summary(&job("auto", 12)), "Sampling (12 windows", &["each ends at period:250ms)"]);
     says(&summary(&job("region:NOPE", 12)), "Sampling (12 windows", &["each ends at region:NOPE)"]);
     let mut trace = job("region:NOPE", 12).trace();
-    let step = Step { window: 1, at: 10_000_000_000, level: STEP_CLOCK.into(), share: 0.0, limit: None };
+    let step = Step { window: 1, at: 10_000_000_000, level: Level::Clock, share: 0.0, limit: None };
     trace.ranks[3].process.steps = vec![step.clone()];
     let some = text(&trace, Path::new("r"));
     says(&some, "Sampling", &["each ends at region:NOPE, on 1 of 8 ranks by the clock)"]);
@@ -401,10 +401,10 @@ fn pauses_say_which_ranks_and_for_how_much_of_the_time() {
 fn what_stands_for_a_part_is_not_called_the_whole() {
     let mut trace = Synthetic::default().trace();
     assert!(storage::everything(&trace).is_some());
-    let step = |level: &str| Step { window: 3, at: 1, level: level.into(), share: 0.1, limit: None };
-    trace.ranks[1].process.steps.push(step("drawn"));
+    let step = |level| Step { window: 3, at: 1, level, share: 0.1, limit: None };
+    trace.ranks[1].process.steps.push(step(Level::Drawn));
     assert!(storage::everything(&trace).is_some());
-    trace.ranks[1].process.steps.push(step("structure"));
+    trace.ranks[1].process.steps.push(step(Level::Structure));
     assert_eq!(storage::everything(&trace), None);
     let config = "[[site]]\nmatch = 'MPI_Barrier'\ntrace = 'off'\n".to_owned();
     let said = text(&Synthetic { config, ..Synthetic::default() }.trace(), Path::new("r"));
@@ -449,7 +449,7 @@ fn pauses_whose_length_is_not_stored_are_named_too() {
 #[test]
 fn a_full_journal_says_since_when() {
     let mut trace = Synthetic::default().trace();
-    let step = Step { window: 7, at: 73_000_000, level: "summaries".into(), share: 0.0, limit: None };
+    let step = Step { window: 7, at: 73_000_000, level: Level::Summaries, share: 0.0, limit: None };
     trace.ranks[3].process.steps = vec![step];
     let text = text(&trace, Path::new("r"));
     assert!(

@@ -167,7 +167,7 @@ impl Communicators {
         };
         let host = |script: &Script| process(script.rank).map_or("", |process| &process.host);
         let setting = Setting {
-            size: run.ranks.max(structure.job()).min(MOST_RANKS),
+            size: run.ranks.max(structure.rank_count()).min(MOST_RANKS),
             scripts: &scripts,
             hosts: scripts.iter().map(host).collect(),
             shared: run

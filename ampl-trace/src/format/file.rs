@@ -336,7 +336,10 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
         self.decisions();
         // Facts about 100,000 processes are not held twice.
         let mut ranks: Vec<RankTrace> = Vec::new();
+        let expected = self.structure()?.rank_count() as usize;
         self.once(&self.processes, Kind::Processes, |_: &mut Vec<Process>, payload| {
+            // Each process takes a bit or more: a damaged count must not ask for memory.
+            ranks.reserve_exact(expected.min(8 * payload.len()));
             facts(payload, |process| ranks.push(RankTrace { process, ..RankTrace::default() }))
         });
         let known = self.processes.get().map_or(&[][..], |(processes, _)| processes);
@@ -458,6 +461,10 @@ fn facts(payload: &[u8], take: impl FnMut(Process)) -> Option<()> {
 
 /// Sorts by rank, and leaves the last one of each.
 fn last_by_rank<T>(all: &mut Vec<T>, rank: impl Fn(&T) -> u32) {
+    // A sort would take half as much memory again.
+    if all.is_sorted_by(|one, next| rank(one) < rank(next)) {
+        return;
+    }
     all.reverse();
     all.sort_by_key(&rank);
     all.dedup_by_key(|one| rank(one));

@@ -168,7 +168,7 @@ pub fn place_sites(trace: &mut Trace) {
 pub fn finish(trace: &mut Trace) {
     let present = trace.ranks.len() as u32;
     if trace.run.ranks == 0 {
-        trace.run.ranks = present.max(trace.structure.job());
+        trace.run.ranks = present.max(trace.structure.rank_count());
     }
     // A trace without ranks is not complete: their number is not known.
     let all =

@@ -9,7 +9,7 @@ use crate::record::{DECISION_KEPT, Kind, NO_STRATUM, Record, Records, Word};
 
 /// Retrospective decisions in a journal.
 #[derive(Debug)]
-pub struct After {
+pub struct LateDecisions {
     /// True where the run came to its end. A dead run's undecided windows are kept: they are all there is to explain
     /// it.
     ended: bool,
@@ -26,7 +26,7 @@ struct RetrospectiveDecision {
     update: Option<u64>,
 }
 
-impl After {
+impl LateDecisions {
     /// No decisions; `ended` is true for a run that came to its end.
     pub fn new(ended: bool) -> Self {
         Self { ended, buffered: BTreeSet::new(), decisions: BTreeMap::new() }

@@ -25,8 +25,8 @@ use crate::error::ReadError;
 use crate::gaps::Reason;
 use crate::journal::{self, Block, BlockKind, SITE_WORDS, flag, word};
 use crate::model::{
-    Aggregate, FollowedSteps, LASTING_STRATA, LeftOutRegion, Limit, RankTrace, RunInfo, Step, WindowSummary,
-    call_path,
+    Aggregate, FollowedSteps, LASTING_STRATA, LeftOutRegion, Level, Limit, RankTrace, RunInfo, Step,
+    WindowSummary, call_path,
 };
 use crate::record::{
     Kind, OBJECT_HANDLE, Record, Records, TEXT_DECISION, TEXT_LEFT_OUT, TEXT_METADATA, TEXT_RUN, TEXT_STEP,
@@ -39,7 +39,7 @@ use crate::timestep::TimestepRecord;
 use crate::timing::{Encoder, Settings};
 use crate::totals::{FirstCalls, MOST_CALLERS, SEVERAL, Totals, Way};
 use clock::Clock;
-use late_decisions::After;
+use late_decisions::LateDecisions;
 use paths::Paths;
 use process::process;
 use threads::{Handles, Line};
@@ -104,7 +104,7 @@ pub fn compact_within(bytes: &[u8], settings: Settings, within: Within) -> Resul
     let without_memory =
         journal.header[word::SPILLED] > 0 && bytes.len() as u64 <= journal.header[word::FILE_BYTES];
     let mut scan = Scan {
-        after: After::new(out.rank.process.finalized),
+        after: LateDecisions::new(out.rank.process.finalized),
         out,
         clock,
         paths: Paths::default(),
@@ -161,11 +161,11 @@ pub fn compact_within(bytes: &[u8], settings: Settings, within: Within) -> Resul
 /// nor for a record of the step.
 fn lacking(ticks: [u64; 2], clock: Clock, rank: &RankTrace) -> Option<Step> {
     let ticks = ticks.into_iter().filter(|&ticks| ticks > 0).min()?;
-    let is_told = |step: &Step| step.level == "summaries" && step.share == 0.0;
+    let is_told = |step: &Step| step.level == Level::Summaries && step.share == 0.0;
     (!rank.process.steps.iter().any(is_told)).then(|| Step {
         window: rank.windows.entries().iter().map(|window| window.window).max().unwrap_or(0),
         at: clock.instant(ticks).max(0) as u64,
-        level: "summaries".into(),
+        level: Level::Summaries,
         share: 0.0,
         limit: None,
     })
@@ -195,7 +195,7 @@ struct Scan {
     paths: Paths,
     /// Paths of modules by their number.
     modules: Vec<String>,
-    after: After,
+    after: LateDecisions,
     within: Within,
     /// True where a part of the journal was in memory that is gone.
     without_memory: bool,

@@ -1,7 +1,7 @@
 //! Part of a journal that a trace is to have, where it must not be larger than `output.max_bytes`.
 
 use crate::grammar::{Builder, Grammar};
-use crate::model::{Limit, RankTrace, Step, WindowSummary};
+use crate::model::{Level, Limit, RankTrace, Step, WindowSummary};
 
 /// Part of a journal.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,13 +56,16 @@ impl Within {
             }
         }
         let calls = self.cuts_calls().then(|| self.calls_end(calls_slot, rank.windows.entries()));
-        for (level, at) in [("structure", first), ("summaries", calls)] {
+        for (level, at) in [(Level::Structure, first), (Level::Summaries, calls)] {
             let Some((window, at)) = at else { continue };
             let at = at.max(0) as u64;
             // Nothing comes back behind it.
             let steps = &mut rank.process.steps;
-            steps.retain(|step| step.at <= at || !matches!(&*step.level, "kept" | "drawn" | "structure"));
-            steps.push(Step { window, at, level: level.into(), share: 0.0, limit: Some(Limit::MaxBytes) });
+            steps.retain(|step| {
+                let has_calls = matches!(step.level, Level::Kept | Level::Drawn | Level::Structure);
+                step.at <= at || !has_calls
+            });
+            steps.push(Step { window, at, level, share: 0.0, limit: Some(Limit::MaxBytes) });
             steps.sort_by_key(|step| step.at);
         }
     }
@@ -117,8 +120,8 @@ mod tests {
         RankTrace { windows: (0..8).map(window).collect(), ..RankTrace::default() }
     }
 
-    fn steps(rank: &RankTrace) -> Vec<(&str, u64, u64)> {
-        rank.process.steps.iter().map(|step| (&*step.level, step.window, step.at)).collect()
+    fn steps(rank: &RankTrace) -> Vec<(Level, u64, u64)> {
+        rank.process.steps.iter().map(|step| (step.level, step.window, step.at)).collect()
     }
 
     #[test]
@@ -128,17 +131,17 @@ mod tests {
         assert_eq!(whole, rank());
         let mut some = rank();
         some.process.steps = vec![
-            Step { level: "structure".into(), at: 20, share: 0.5, ..Step::default() },
-            Step { level: "kept".into(), at: 60, share: 0.1, ..Step::default() },
+            Step { level: Level::Structure, at: 20, share: 0.5, ..Step::default() },
+            Step { level: Level::Kept, at: 60, share: 0.1, ..Step::default() },
         ];
         Within { times_before: 5, calls: 1.0 }.apply(Some(0), &mut some);
         let kept: Vec<bool> = some.windows.entries().iter().map(|window| window.kept).collect();
         assert_eq!(kept, [true, true, true, true, true, false, false, false]);
-        assert_eq!(steps(&some), [("structure", 0, 20), ("structure", 5, 50)]);
+        assert_eq!(steps(&some), [(Level::Structure, 0, 20), (Level::Structure, 5, 50)]);
         let mut less = rank();
         Within { times_before: 0, calls: 0.5 }.apply(Some(0), &mut less);
         assert!(less.windows.entries().iter().all(|window| !window.kept));
-        assert_eq!(steps(&less), [("structure", 0, 0), ("summaries", 4, 40)]);
+        assert_eq!(steps(&less), [(Level::Structure, 0, 0), (Level::Summaries, 4, 40)]);
         assert!(less.process.steps.iter().all(|step| step.limit == Some(Limit::MaxBytes)));
     }
 }

@@ -120,7 +120,7 @@ impl<'a> RankGroup<'a> {
     }
 
     /// Ranks of the job.
-    pub fn job(&self) -> u32 {
+    pub fn job_ranks(&self) -> u32 {
         self.job
     }
 

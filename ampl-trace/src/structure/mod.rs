@@ -336,7 +336,7 @@ impl JobStructure {
     }
 
     /// Ranks of the job.
-    pub fn job(&self) -> u32 {
+    pub fn rank_count(&self) -> u32 {
         self.ranks
     }
 
@@ -365,12 +365,12 @@ impl JobStructure {
 
     /// All of it as bytes that [`JobStructure::decode`] reads, as short as they get in reasonable time.
     pub fn encode(&self) -> Vec<u8> {
-        write::write(self, Effort::Best).pack()
+        write::write(self, Effort::Best).encode_fast()
     }
 
     /// As [`JobStructure::encode`], but quickly: for the way to another process.
-    pub fn pack(&self) -> Vec<u8> {
-        write::write(self, Effort::Quick).pack()
+    pub fn encode_fast(&self) -> Vec<u8> {
+        write::write(self, Effort::Quick).encode_fast()
     }
 
     /// The structure that [`JobStructure::encode`] or [`JobStructure::pack`] wrote.

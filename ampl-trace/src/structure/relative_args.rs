@@ -230,21 +230,21 @@ fn role(kind: Kind, name: &str, out: bool) -> Role {
 
 /// Request of a call, which later signatures refer to.
 #[derive(Clone, Copy)]
-struct Asked {
+struct RequestArgs {
     comm: Option<u64>,
     source: Option<i64>,
     tag: Option<i64>,
 }
 
 /// Turns the signatures of one thread of a rank, in order, or turns them back.
-pub struct Turner<'a> {
+pub struct RelativeArgs<'a> {
     comms: &'a [Comm],
     world: u64,
-    asked: Vec<Asked>,
+    asked: Vec<RequestArgs>,
     back: bool,
 }
 
-impl<'a> Turner<'a> {
+impl<'a> RelativeArgs<'a> {
     /// A turner of words of a rank with those communicators; `back` restores them.
     pub fn new(comms: &'a [Comm], back: bool) -> Self {
         let world = predefined_index(ObjectKind::Comm, "MPI_COMM_WORLD").expect("MPI has a world");
@@ -292,8 +292,8 @@ impl<'a> Turner<'a> {
     }
 
     /// Request of a call; words are turned, or restored on the way back.
-    fn ask(&self, function: u16, slots: &[Slot], words: &[u64], comm: Option<u64>) -> Asked {
-        let mut asked = Asked { comm, source: None, tag: None };
+    fn ask(&self, function: u16, slots: &[Slot], words: &[u64], comm: Option<u64>) -> RequestArgs {
+        let mut asked = RequestArgs { comm, source: None, tag: None };
         if usize::from(function) >= FUNCTION_COUNT {
             return asked;
         }
@@ -312,13 +312,13 @@ impl<'a> Turner<'a> {
     }
 
     /// Request of a blocking receive.
-    fn own_receive(&self, function: u16, slots: &[Slot], words: &[u64]) -> Option<Asked> {
+    fn own_receive(&self, function: u16, slots: &[Slot], words: &[u64]) -> Option<RequestArgs> {
         let comm = slots.iter().position(|slot| slot.role == Role::Comm && slot.param < 64);
         let asked = self.ask(function, slots, words, comm.map(|index| words[index]));
         asked.source.is_some().then_some(asked)
     }
 
-    fn made_by(&self, request: u64) -> Option<Asked> {
+    fn made_by(&self, request: u64) -> Option<RequestArgs> {
         let terminal = (request >> SLOT_BITS).checked_sub(1)?;
         self.asked.get(usize::try_from(terminal).ok()?).copied()
     }
@@ -394,7 +394,7 @@ impl<'a> Turner<'a> {
         }
     }
 
-    fn status(&self, asked: Option<Asked>, word: u64) -> u64 {
+    fn status(&self, asked: Option<RequestArgs>, word: u64) -> u64 {
         // `NO_STATUS` stays apart from statuses: it trades places with the word that it would become.
         const NONE: u64 = 0xffff;
         let none = |word| self.tell(asked, word);
@@ -418,8 +418,8 @@ impl<'a> Turner<'a> {
     }
 
     /// Expected source and tag, which are subtracted.
-    fn expected(asked: Option<Asked>) -> (i32, i32) {
-        let Some(Asked { source: Some(source), tag, .. }) = asked else { return (0, 0) };
+    fn expected(asked: Option<RequestArgs>) -> (i32, i32) {
+        let Some(RequestArgs { source: Some(source), tag, .. }) = asked else { return (0, 0) };
         if source == PROC_NULL {
             return (PROC_NULL as i32, ANY_TAG as i32);
         }
@@ -428,16 +428,16 @@ impl<'a> Turner<'a> {
     }
 
     /// Communicator whose ranks the source is relative to, where any source would do.
-    fn any_source(asked: Option<Asked>) -> Option<Option<u64>> {
+    fn any_source(asked: Option<RequestArgs>) -> Option<Option<u64>> {
         match asked {
-            Some(Asked { source: Some(source), comm, .. }) => {
+            Some(RequestArgs { source: Some(source), comm, .. }) => {
                 (source < 0 && source != PROC_NULL).then_some(comm)
             }
             _ => None,
         }
     }
 
-    fn tell(&self, asked: Option<Asked>, word: u64) -> u64 {
+    fn tell(&self, asked: Option<RequestArgs>, word: u64) -> u64 {
         let (mut source, tag) = ((word >> 32) as u32 as i32, word as u32 as i32);
         if let Some(comm) = Self::any_source(asked) {
             source = self.narrow(source, |word| self.turned(comm, word));
@@ -448,7 +448,7 @@ impl<'a> Turner<'a> {
         source & 255 | (tag & 255) << 8 | (source >> 8) << 16 | (tag >> 8) << 40
     }
 
-    fn tell_back(&self, asked: Option<Asked>, word: u64) -> u64 {
+    fn tell_back(&self, asked: Option<RequestArgs>, word: u64) -> u64 {
         let source = word & 255 | (word >> 16 & 0xff_ffff) << 8;
         let tag = word >> 8 & 255 | (word >> 40) << 8;
         let unzigzag = |value: u64| (value as u32 >> 1) as i32 ^ -((value & 1) as i32);

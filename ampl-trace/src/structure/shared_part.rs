@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHasher;
 
-use super::relative_args::Turner;
+use super::relative_args::RelativeArgs;
 use super::symbols::Rules;
 use super::{Comm, RankStructure, Signature, ThreadStructure};
 use crate::grammar::{Counts, Grammar, Item, Symbol};
@@ -73,7 +73,7 @@ impl Row {
     pub fn turned(comms: &[Comm], threads: Vec<Vec<Signature>>) -> Vec<u64> {
         let mut words: Vec<u64> = comms.iter().flat_map(|comm| [comm.word, comm.size, comm.rank]).collect();
         for signatures in threads {
-            let mut turner = Turner::new(comms, false);
+            let mut turner = RelativeArgs::new(comms, false);
             for mut signature in signatures {
                 turner.turn(&mut signature);
                 words.append(&mut signature.words);
@@ -118,7 +118,7 @@ impl Body {
         let mut threads = Vec::with_capacity(rank.threads.len());
         let mut positions = 0u32;
         for thread in rank.threads {
-            let mut turner = Turner::new(&rank.comms, false);
+            let mut turner = RelativeArgs::new(&rank.comms, false);
             let mut heads = Vec::with_capacity(thread.signatures.len());
             for mut signature in thread.signatures {
                 turner.turn(&mut signature);
@@ -150,7 +150,7 @@ impl Body {
     pub fn signatures(&self, words: &[u64], comms: &[Comm]) -> Vec<Vec<Signature>> {
         let mut rest = &words[self.comms * 3..];
         let of_thread = |thread: &ThreadBody| {
-            let mut turner = Turner::new(comms, true);
+            let mut turner = RelativeArgs::new(comms, true);
             let mut signatures = Vec::with_capacity(thread.heads.len());
             for head in &thread.heads {
                 let (words, behind) = rest.split_at(head.words as usize);

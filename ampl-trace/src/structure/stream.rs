@@ -143,7 +143,7 @@ impl Out {
     }
 
     /// The bytes, stored by the shortest method that is worth its time.
-    pub fn pack(&self) -> Vec<u8> {
+    pub fn encode_fast(&self) -> Vec<u8> {
         let mut best = vec![0];
         best.extend_from_slice(&self.bytes);
         if self.effort == Effort::Quick {
@@ -409,7 +409,7 @@ mod tests {
     fn packed(values: &[(u8, u32, u64)]) -> Vec<u8> {
         let mut out = Out::new(Effort::Best);
         values.iter().for_each(|&(field, context, value)| out.put_as(field, context, value));
-        out.pack()
+        out.encode_fast()
     }
 
     fn unpacked(packed: &[u8], marks: &[(u8, u32, u64)]) -> Vec<(u8, u32, u64)> {

@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     fn read_back(out: &Out, signatures: usize) -> Option<Vec<Vec<u32>>> {
-        let mut stream = In::new(&out.pack()).unwrap();
+        let mut stream = In::new(&out.encode_fast()).unwrap();
         let rules = Rules::read(&mut stream, signatures).ok().filter(|_| stream.is_empty())?;
         assert_eq!(rules.positions(), rules.unpacked().iter().map(Vec::len).sum::<usize>());
         Some(rules.unpacked())

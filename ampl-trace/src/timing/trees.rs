@@ -35,7 +35,7 @@ pub struct Side {
     /// Bit that a distance is near.
     pub near: Node,
     /// Number of the tree over the second halves of near distances; 0 before there is one. Number `far` is that of the
-    /// [`Far`] of the others.
+    /// [`FarTrees`] of the others.
     pub near_tree: u32,
     pub far: u32,
     /// Number of the trees over low bits, by the distances that are near; 0 before there are.
@@ -48,7 +48,7 @@ pub struct Side {
 
 /// Trees over distances that are not near, where there are any.
 #[derive(Clone, Copy, Debug)]
-pub struct Far {
+pub struct FarTrees {
     pub first: Tree,
     second: [u32; NODES],
 }
@@ -57,7 +57,7 @@ pub struct Far {
 #[derive(Debug)]
 pub struct Arena {
     trees: Vec<Tree>,
-    fars: Vec<Far>,
+    fars: Vec<FarTrees>,
     lows: Vec<[u32; NODES + 1]>,
 }
 
@@ -128,7 +128,7 @@ impl Side {
 impl Arena {
     /// An arena without trees; number 0 of each is never used.
     pub fn new() -> Self {
-        let far = Far { first: Tree::NEW, second: [0; NODES] };
+        let far = FarTrees { first: Tree::NEW, second: [0; NODES] };
         Self { trees: vec![Tree::NEW], fars: vec![far], lows: vec![[0; NODES + 1]] }
     }
 
@@ -143,7 +143,7 @@ impl Arena {
     }
 
     /// The trees of distances that are not near, made if there are none.
-    pub fn far(&mut self, number: &mut u32) -> &mut Far {
+    pub fn far(&mut self, number: &mut u32) -> &mut FarTrees {
         if *number == 0 {
             *number = self.fars.len() as u32;
             self.fars.push(self.fars[0]);

@@ -21,7 +21,9 @@ use ampl_trace::decode::{Call, Calls};
 use ampl_trace::format::{Writer, rank_parts, read, v1};
 use ampl_trace::gaps::Gaps;
 use ampl_trace::grammar::Builder;
-use ampl_trace::model::{Aggregate, ClockFit, GroupInfo, MetricInfo, Process, Site, Step, WindowSummary};
+use ampl_trace::model::{
+    Aggregate, ClockFit, GroupInfo, Level, MetricInfo, Process, Site, Step, WindowSummary,
+};
 use ampl_trace::places::{self, Places};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP};
 use ampl_trace::rounding::round_windows;
@@ -195,7 +197,7 @@ fn rank(number: u32) -> RankTrace {
         vec![(number_of("MPI_Isend"), TURNS), (number_of("MPI_Barrier"), TURNS), (number_of("MPI_Wtime"), 9)];
     calls.sort_unstable();
     let steps =
-        vec![Step { window: 2, at: 1_500_000, level: "summaries".into(), share: 0.015_625, limit: None }];
+        vec![Step { window: 2, at: 1_500_000, level: Level::Summaries, share: 0.015_625, limit: None }];
     RankTrace {
         process: Process {
             rank: number,

@@ -1,5 +1,6 @@
 //! Round trips of traces; and whatever bytes there are, reading ends in a trace, damage or an error.
 
+use ampl_core::config::Mechanism;
 use ampl_core::message::Decision;
 use ampl_core::mpi::FUNCTION_COUNT;
 use ampl_trace::cells::Cell;
@@ -8,7 +9,7 @@ use ampl_trace::format::{Part, TraceFile, Writer, rank_parts, read, run_parts};
 use ampl_trace::grammar::Builder;
 use ampl_trace::journal::{self, HEADER_WORDS, word};
 use ampl_trace::metadata::Metadata;
-use ampl_trace::model::{Aggregate, ClockFit, Process, Site, Step, WindowSummary};
+use ampl_trace::model::{Aggregate, ClockFit, Level, Process, Site, Step, WindowSummary};
 use ampl_trace::places::Places;
 use ampl_trace::structure::{Comm, JobStructure, RankStructure, Signature, ThreadStructure};
 use ampl_trace::timing::{Encoder, Settings, Time};
@@ -86,7 +87,7 @@ prop_compose! {
     ) -> Process {
         let calls = calls.into_iter().collect();
         let step = |((window, at), level, share): ((u64, u64), usize, f64)| {
-            Step { window, at, level: ["kept", "summaries", "off"][level].into(), share, limit: None }
+            Step { window, at, level: [Level::Kept, Level::Summaries, Level::Off][level], share, limit: None }
         };
         let steps = steps.into_iter().map(step).collect();
         let clock = clock.map(|(offset_ns, error_ns, drift)| ClockFit {
@@ -177,7 +178,7 @@ fn decision(update: u64) -> Decision {
         window: update * 4,
         group: "all".into(),
         stratum: 0,
-        mechanism: "subset".into(),
+        mechanism: Mechanism::Subset,
         population: 64,
         reported: 64,
         late: false,

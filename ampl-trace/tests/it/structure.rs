@@ -32,7 +32,7 @@ fn checked(ranks: u32, make: impl Fn(u32) -> RankStructure) -> Vec<u8> {
     let merged = merged(ranks, &make);
     let bytes = merged.encode();
     let decoded = JobStructure::decode(&bytes).unwrap();
-    let quick = JobStructure::decode(&merged.pack()).unwrap();
+    let quick = JobStructure::decode(&merged.encode_fast()).unwrap();
     for rank in 0..ranks {
         let made = make(rank);
         assert_eq!(merged.rank(rank).as_ref(), Some(&made), "rank {rank}");
@@ -281,7 +281,7 @@ fn programs_of_many_kinds_come_back() {
 fn no_ranks_and_nothing_called() {
     for empty in [JobStructure::new(0), JobStructure::new(5)] {
         let decoded = JobStructure::decode(&empty.encode()).unwrap();
-        assert_eq!((decoded.ranks().count(), decoded.job()), (0, empty.job()));
+        assert_eq!((decoded.ranks().count(), decoded.rank_count()), (0, empty.rank_count()));
     }
     let rank = RankStructure { rank: 3, ..RankStructure::default() };
     let mut merged = JobStructure::new(9);
@@ -337,7 +337,7 @@ fn join_all(mut parts: Vec<JobStructure>, choices: &[u8]) -> JobStructure {
         let other = parts.remove(at + 1);
         parts[at].join(other);
         if choice % 2 == 1 {
-            let bytes = if choice % 4 == 1 { parts[at].pack() } else { parts[at].encode() };
+            let bytes = if choice % 4 == 1 { parts[at].encode_fast() } else { parts[at].encode() };
             parts[at] = JobStructure::decode(&bytes).unwrap();
         }
     }
@@ -439,10 +439,10 @@ fn ranks_that_differ_take_together_what_they_take_alone() {
 
 #[test]
 fn changed_bytes_are_refused_or_read() {
-    let packed = merged(16, |rank| stencil(&[4, 4], false, 5, rank)).pack();
+    let packed = merged(16, |rank| stencil(&[4, 4], false, 5, rank)).encode_fast();
     let encoded = merged(12, |rank| if rank == 5 { random(5) } else { ring(12, rank) }).encode();
     let compressed = with_zstd(&packed);
-    assert_eq!(JobStructure::decode(&compressed).unwrap().pack(), packed);
+    assert_eq!(JobStructure::decode(&compressed).unwrap().encode_fast(), packed);
     for original in [&encoded, &packed, &compressed] {
         for length in (0..original.len()).step_by(1 + original.len() / 60) {
             read_all(&original[..length]);

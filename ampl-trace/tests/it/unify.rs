@@ -72,9 +72,9 @@ fn joined_in_pairs(made: &[RankStructure]) -> JobStructure {
     let mut parts: Vec<JobStructure> = made.iter().cloned().map(JobStructure::of).collect();
     while parts.len() > 1 {
         let pairs = parts.chunks(2).map(|pair| {
-            let mut one = JobStructure::decode(&pair[0].pack()).unwrap();
+            let mut one = JobStructure::decode(&pair[0].encode_fast()).unwrap();
             if let Some(other) = pair.get(1) {
-                one.join(JobStructure::decode(&other.pack()).unwrap());
+                one.join(JobStructure::decode(&other.encode_fast()).unwrap());
                 one.unify();
             }
             one

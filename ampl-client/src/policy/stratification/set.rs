@@ -1,6 +1,6 @@
 //! Strata that a group is divided into, and how many ranks of each are drawn.
 
-use ampl_core::message::{DividedSums, Stratification as Sent};
+use ampl_core::message::{Stratification as Sent, StratifiedSums};
 use ampl_core::stats::outliers::{CoverageTarget, with_far};
 use ampl_core::stats::sizing::{Stratum, mean_variance, neyman};
 use ampl_core::units::WindowId;
@@ -93,7 +93,7 @@ pub struct Terms {
 
 impl Set {
     /// Takes how many ranks every stratum has in a window, or in several.
-    pub fn count(&mut self, sums: &DividedSums, window: WindowId, windows: u64) {
+    pub fn count(&mut self, sums: &StratifiedSums, window: WindowId, windows: u64) {
         let counts: Vec<(u64, u64)> = sums.counts().collect();
         for (stratum, (ranks, pinned)) in self.strata.iter_mut().zip(&counts) {
             let reported = (ranks + pinned) / windows;

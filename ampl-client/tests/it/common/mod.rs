@@ -9,7 +9,7 @@ use ampl_core::config::{
     Config, ErrorBound, Event, Group, Mechanism, Metric, Quantity, Selection, Sizing, Summaries, Target,
 };
 use ampl_core::draw::kept;
-use ampl_core::message::{CensusWindow, Decision, Directive, MetricSummary, Shape, Summary};
+use ampl_core::message::{CensusWindow, Decision, Directive, MessageLayout, MetricSummary, Summary};
 use ampl_core::plan::Plan;
 use ampl_core::stats::estimate::{Item, ratio_estimate};
 use ampl_core::stats::quantile::normal_two_sided;
@@ -81,7 +81,7 @@ pub fn add_up(
     directive: &Directive,
     interval: &mut Vec<Option<Vec<MetricSummary>>>,
 ) -> Window {
-    let shape = Shape::of(plan);
+    let shape = MessageLayout::of(plan);
     let window = WindowId(window);
     let mut census = CensusWindow::new(&shape, window, window);
     let mut items = Vec::new();

@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::{Config, DEFAULT_TARGET, Group, GroupStrata, Mechanism, Quantity, Selection};
 use crate::message::MetricSummary;
-use crate::message::{CensusWindow, Directive, DownMessage, Shape, StratumDirective, UpMessage};
+use crate::message::{CensusWindow, Directive, DownMessage, MessageLayout, StratumDirective, UpMessage};
 use crate::units::RankSet;
 
 fn plan(ranks: u32) -> Plan {
@@ -26,7 +26,7 @@ fn summary(plan: &Plan, value: f64) -> Summary {
 }
 
 /// Report of `rank` by division `number`.
-fn told(plan: &Plan, shape: &Shape, rank: u32, number: u32) -> CensusWindow {
+fn told(plan: &Plan, shape: &MessageLayout, rank: u32, number: u32) -> CensusWindow {
     let divisions = shape.divisions.as_ref().unwrap();
     let mut window = CensusWindow::new(shape, WindowId(7), WindowId(7));
     let value = f64::from(100 + rank % 5);
@@ -43,7 +43,7 @@ fn told(plan: &Plan, shape: &Shape, rank: u32, number: u32) -> CensusWindow {
 #[test]
 fn the_same_ranks_are_sampled_however_sums_are_merged() {
     let plan = plan(300);
-    let shape = Shape::of(&plan);
+    let shape = MessageLayout::of(&plan);
     let most = usize::from(shape.divisions.as_ref().unwrap().sample);
     let all: Vec<CensusWindow> = (0..300).map(|rank| told(&plan, &shape, rank, 1)).collect();
     let empty = || CensusWindow::new(&shape, WindowId(7), WindowId(7));
@@ -68,7 +68,7 @@ fn the_same_ranks_are_sampled_however_sums_are_merged() {
 #[test]
 fn the_newer_division_counts() {
     let plan = plan(20);
-    let shape = Shape::of(&plan);
+    let shape = MessageLayout::of(&plan);
     for order in [[(5, 1), (6, 2), (7, 2)], [(6, 2), (7, 2), (5, 1)], [(6, 2), (5, 1), (7, 2)]] {
         let mut window = CensusWindow::new(&shape, WindowId(7), WindowId(7));
         order.iter().for_each(|&(rank, number)| window.merge(&told(&plan, &shape, rank, number)));
@@ -104,7 +104,7 @@ fn directive(reference: Option<Reference>) -> Directive {
         seed: 1,
         mechanism: Mechanism::Subset,
         strata: vec![part(0, 5, 0.25), part(4, 3, 0.5)],
-        divided: vec![Divided {
+        divided: vec![StratifiedGroup {
             group: 0,
             number: 1,
             counted: WindowId(12),
@@ -128,7 +128,7 @@ fn of_many_groups_only_those_are_divided_that_are_to_be() {
         let mut config = Config { groups: (0..groups).map(of_hundred).collect(), ..Config::default() };
         config.sampling.selection = Selection::Predictive;
         config.strata.push(GroupStrata { group: "1".into(), k: None });
-        let shape = Shape::of(&Plan::new(config, 100 * groups).unwrap());
+        let shape = MessageLayout::of(&Plan::new(config, 100 * groups).unwrap());
         assert!(DownMessage::encoded_len(&shape) <= 4096, "{groups}");
         shape.divisions.unwrap().groups.len()
     };
@@ -139,7 +139,7 @@ fn of_many_groups_only_those_are_divided_that_are_to_be() {
 fn messages_come_back_and_hostile_ones_are_named() {
     let sizes = [40, 1_000_000].map(|ranks| {
         let plan = plan(ranks);
-        let shape = Shape::of(&plan);
+        let shape = MessageLayout::of(&plan);
         let mut bytes = Vec::new();
         let mut window = CensusWindow::new(&shape, WindowId(7), WindowId(7));
         (0..40).for_each(|rank| window.merge(&told(&plan, &shape, rank, 1)));

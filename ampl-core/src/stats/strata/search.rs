@@ -1,7 +1,7 @@
 //! The search for the cheapest way to keep a window.
 
 use super::outline::Outline;
-use super::{COUNTS, Candidate, Looked, MOST_FAILURES, MOVES, Pricing};
+use super::{COUNTS, Candidate, KnownLimits, MOST_FAILURES, MOVES, Pricing};
 
 impl Pricing<'_> {
     /// The cheapest of the ways along `outline` that are tried, with strata in the run `within`.
@@ -10,7 +10,7 @@ impl Pricing<'_> {
         let all = before[before.len() - 1];
         let full_of = |(low, high): (usize, usize)| all - (before[high] - before[low]);
         // What is known of the strata that are looked at, and of those that they come from.
-        let (mut looked, mut known) = (Looked::default(), Looked::default());
+        let (mut looked, mut known) = (KnownLimits::default(), KnownLimits::default());
         let mut best = Candidate { total: f64::INFINITY, ..Candidate::default() };
         // A client that decides several groups shall not be busy for much longer than with one. The best ways are
         // tried first: what is left out costs a few ranks in a hundred.
@@ -43,7 +43,12 @@ impl Pricing<'_> {
         let mut tries = MOVES / share;
         while best.cuts.count > 0 && tries > 0 {
             let mut cheaper = best;
-            self.price(Candidate::new(best.cuts, best.full), f64::INFINITY, &Looked::default(), &mut known);
+            self.price(
+                Candidate::new(best.cuts, best.full),
+                f64::INFINITY,
+                &KnownLimits::default(),
+                &mut known,
+            );
             for cuts in best.cuts.moved(within).take(tries) {
                 tries -= 1;
                 let full = full_of((cuts.at[0], cuts.at[cuts.count]));

@@ -1,6 +1,6 @@
 /* The same lines call MPI with the same words again and again while what the words mean changes, each call logged.
  *
- * usage: again [LOG]   writes its calls and then its counts to LOG.<rank>; prints results.
+ * usage: changed_meanings [LOG]   writes its calls and then its counts to LOG.<rank>; prints results.
  * Runs on 1 to 4 ranks. Rank 0 tells how many bytes it has moved by MPI_Bcast.
  */
 #include "call.h"

@@ -1,6 +1,6 @@
 /* Many calls in a short time that wait for nobody, then few.
  *
- * usage: frantic BUSY_MS CALM_MS
+ * usage: call_bursts BUSY_MS CALM_MS
  *
  * It is busy for so long by its own processor time, and calm by the clock: other programs do not change what it calls.
  *
