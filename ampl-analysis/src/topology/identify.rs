@@ -96,6 +96,7 @@ pub fn identify(graph: &Graph, options: &Options<'_>) -> Topology {
         });
         topology.patterns[at].copies.push(Placed { ranks, positions });
     }
+    topology.patterns.iter_mut().for_each(naming::squares);
     let ranks = |pattern: &Pattern| pattern.copies.iter().map(|copy| copy.ranks.len()).sum::<usize>();
     topology.patterns.sort_by_key(|pattern| std::cmp::Reverse(ranks(pattern)));
     topology

@@ -3,6 +3,7 @@
 use super::Match;
 use super::catalogue;
 use super::graph::{Component, Graph};
+use super::identify::{Pattern, Placed};
 use super::shape::{Axis, Definition, Shape, strides, unrank};
 use super::verify::verify;
 
@@ -94,6 +95,20 @@ pub(super) fn natural(component: &Component, found: &Match) -> Option<Match> {
     None
 }
 
+/// Names a pattern of rings of 4 by squares, where the ranks of all copies are numbered row by row.
+pub(super) fn squares(pattern: &mut Pattern) {
+    // The first and the last of a square's ranks are opposite, and so are the others.
+    let is_square = |copy: &Placed| (copy.positions[0] + 2) % 4 == copy.positions[3];
+    if pattern.shape != Shape::Ring(4) || !pattern.copies.iter().all(is_square) {
+        return;
+    }
+    let square = Shape::Lattice(vec![Axis { size: 2, periodic: false }; 2]);
+    let ring = std::mem::replace(&mut pattern.shape, square.clone());
+    pattern.aliases.retain(|alias| *alias != square);
+    pattern.aliases.push(ring);
+    pattern.copies.iter_mut().for_each(|copy| copy.positions = (0..4).collect());
+}
+
 /// Place of each vertex among the ranks of its component.
 fn places(component: &Component) -> Vec<u32> {
     let mut sorted: Vec<u32> = (0..component.ranks.len() as u32).collect();
@@ -144,6 +159,7 @@ fn orders(axes: &[Axis]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::topology::{Options, identify};
 
     #[test]
     fn rings_of_four_are_squares() {
@@ -153,6 +169,26 @@ mod tests {
         assert!(readings.contains(&Shape::Lattice(vec![axis(4, true), axis(4, true)])));
         assert_eq!(super::readings(&Shape::Lattice(vec![axis(5, true), axis(4, true)])).len(), 2);
         assert_eq!(super::readings(&Shape::Lattice(vec![axis(5, true), axis(3, true)])).len(), 1);
+    }
+
+    #[test]
+    fn four_ranks_are_a_square_where_they_are_numbered_row_by_row() {
+        let named = |ranks: u32, edges: &[(u32, u32)]| {
+            let graph = Graph::from_edges(ranks, edges).unwrap();
+            let topology = identify(&graph, &Options::default());
+            let pattern = &topology.patterns[0];
+            (pattern.shape.clone(), pattern.aliases.clone(), pattern.copies[0].positions.clone())
+        };
+        let square = Shape::Lattice(vec![Axis { size: 2, periodic: false }; 2]);
+        let (shape, aliases, positions) = named(6, &[(1, 2), (4, 5), (1, 4), (2, 5)]);
+        assert_eq!((shape, positions), (square.clone(), vec![0, 1, 2, 3]));
+        assert!(aliases.contains(&Shape::Ring(4)) && !aliases.contains(&square), "{aliases:?}");
+        let (shape, aliases, positions) = named(6, &[(1, 2), (2, 4), (4, 5), (1, 5)]);
+        assert_eq!((shape, positions), (Shape::Ring(4), vec![0, 1, 2, 3]));
+        assert!(aliases.contains(&square), "{aliases:?}");
+        // Copies have one name.
+        let both = [(0, 1), (2, 3), (0, 2), (1, 3), (4, 5), (5, 6), (6, 7), (4, 7)];
+        assert_eq!(named(8, &both).0, Shape::Ring(4));
     }
 
     #[test]

@@ -293,6 +293,21 @@ mod tests {
     }
 
     #[test]
+    fn output_of_two_steps_is_part_of_the_loop() {
+        let steps = |steps: usize| [(0, 0), (1, 0), (2, 0)].repeat(steps);
+        let with_output = |first: usize, between: usize, last: usize| {
+            let [start, output, end] = [[(4, 0)], [(3, 0)], [(5, 0)]];
+            found(
+                &[&start[..], &steps(first), &output, &steps(between), &output, &steps(last), &end].concat(),
+            )
+        };
+        assert_eq!(with_output(1, 10, 9), Some(20));
+        assert_eq!(with_output(1, 10, 4), Some(15));
+        assert_eq!(with_output(7, 10, 3), Some(20));
+        assert_eq!(with_output(1, 10, 0), Some(10), "calls around a loop, and a step that warms up");
+    }
+
+    #[test]
     fn steps_with_calls_of_their_own_count() {
         assert!(are_too_short(6, 4, 20, 1000));
         assert!(!are_too_short(50, 49, 20, 980), "the last one");
