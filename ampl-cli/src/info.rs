@@ -261,7 +261,7 @@ mod tests {
         let expected = serde_json::json!({
             "ranks": 0, "verdict": [{
                 "kind": "not-measured", "cost_share": null, "ranks": null, "hosts": [], "site": null, "function": null,
-                "text": "No time was measured", "basis": "recorded", "coverage": 1.0, "next": "ampl info run",
+                "text": "No window was closed: ranks cannot be compared", "basis": "recorded", "coverage": 1.0, "next": "ampl info run",
             }], "mpi_library": "", "complete": false, "programs": [], "calls": 7,
             "functions": {"MPI_Recv": 3, "MPI_Send": 4}, "signatures": 0, "grammars": 0,
             "windows": 0, "kept_windows": 0, "partner_windows": 0, "windows_without_summary": null, "coverage": 0.0,
