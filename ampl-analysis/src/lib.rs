@@ -56,6 +56,7 @@ pub mod query;
 mod random_loops;
 pub mod record;
 pub mod scaling;
+pub mod scope;
 pub mod short_regions;
 pub mod stop;
 pub mod storage;

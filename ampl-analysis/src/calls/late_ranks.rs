@@ -10,17 +10,17 @@ use rustc_hash::FxHashMap;
 
 use super::lateness::{self, Late};
 use super::recorded::{Comms, Recorded};
-use crate::messages::{Scope, Scopes};
+use crate::scope::{Scope, Scopes};
 
 /// Least difference of the times of ranks in a function, in its time elsewhere, from which it is the place's.
 const MUCH_MORE: u64 = 8;
 
 /// Calls of all ranks of a communicator at a place, in which all wait for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Meeting {
+pub struct CommWaits {
     /// The ranks.
     pub ranks: Members,
-    /// Those that are late.
+    /// The late ones among them.
     pub late: Late,
     /// Time of all of them beyond that of the one with the least, nanoseconds.
     pub beyond_least_ns: u64,
@@ -54,11 +54,11 @@ impl<'t> LateRanks<'t> {
 
     /// Late ranks at a place with these `parts`, whose recorded calls are `recorded`.
     pub fn at(&self, parts: &[Known<'_>], recorded: &Recorded) -> Late {
-        joined(self.meetings(parts, recorded))
+        joined(self.of_comms(parts, recorded))
     }
 
-    /// The meetings at a place, one of each communicator; empty where they are not known.
-    pub fn meetings(&self, parts: &[Known<'_>], recorded: &Recorded) -> Vec<Meeting> {
+    /// the waits at a place, one of each communicator; empty where they are not known.
+    pub fn of_comms(&self, parts: &[Known<'_>], recorded: &Recorded) -> Vec<CommWaits> {
         let [known] = parts else { return Vec::new() };
         let &Known { total, spread: Some(spread), .. } = known else { return Vec::new() };
         if !lateness::is_compared(known) {
@@ -75,13 +75,13 @@ impl<'t> LateRanks<'t> {
                 let late = Late::of(known, &self.trace.totals);
                 let least = spread.least().first().map_or(0, |least| least.ns);
                 let waits =
-                    if late == Late::Unknown { None } else { Some(meeting(ranks, late, total, least, all)) };
+                    if late == Late::Unknown { None } else { Some(of_comm(ranks, late, total, least, all)) };
                 waits.into_iter().collect()
             }
             Ok(groups) if whole && groups.len() == 1 => {
                 let late = Late::of(known, &self.trace.totals);
                 let least = spread.least().first().map_or(0, |least| least.ns);
-                let waits = |ranks| meeting(ranks, late.clone(), total, least, all);
+                let waits = |ranks| of_comm(ranks, late.clone(), total, least, all);
                 groups.into_iter().filter(|_| late != Late::Unknown).map(waits).collect()
             }
             Ok(groups) => self.of_each(known, groups).unwrap_or_default(),
@@ -89,8 +89,8 @@ impl<'t> LateRanks<'t> {
         }
     }
 
-    /// The meetings of these `groups` of the callers; `None` where times of ranks are not known.
-    fn of_each(&self, known: &Known<'_>, groups: Vec<Members>) -> Option<Vec<Meeting>> {
+    /// The waits of these `groups` of the callers; `None` where times of ranks are not known.
+    fn of_each(&self, known: &Known<'_>, groups: Vec<Members>) -> Option<Vec<CommWaits>> {
         let shares: FxHashMap<u32, Share> = self.trace.totals.shares_of(known.function).collect();
         let elsewhere_ns = self.elsewhere_ns(known);
         let even = known.spread.filter(|spread| spread.is_even()).map(|spread| spread.most);
@@ -120,9 +120,9 @@ impl<'t> LateRanks<'t> {
             let known = elsewhere_ns.saturating_mul(MUCH_MORE) <= most.ns - least;
             let late =
                 if known || elsewhere_ns == 0 { lateness::of_all(&times, &total) } else { Late::Unknown };
-            let own = meeting(ranks, late, &total, least, number);
+            let own = of_comm(ranks, late, &total, least, number);
             let beyond = |ns: u64, ranks: u64| ns.saturating_sub(elsewhere_ns.saturating_mul(ranks));
-            found.push(Meeting {
+            found.push(CommWaits {
                 beyond_least_ns: beyond(own.beyond_least_ns, number),
                 longest_ns: beyond(own.longest_ns, 1),
                 ..own
@@ -204,24 +204,24 @@ fn variance(total: &Total) -> f64 {
     (total.time_sq as f64 / calls - mean * mean).max(0.0)
 }
 
-fn meeting(ranks: Members, late: Late, total: &Total, least: u64, all: u64) -> Meeting {
+fn of_comm(ranks: Members, late: Late, total: &Total, least: u64, all: u64) -> CommWaits {
     let beyond_least_ns = total.time_ns.saturating_sub(least.saturating_mul(all));
     let longest_ns = total.most.ns.saturating_sub(least);
     let waiting = all.saturating_sub(late.ranks().len() as u64).max(1);
     let wait_ns = if late.first().is_some() { beyond_least_ns / waiting } else { 0 };
-    Meeting { ranks, late, beyond_least_ns, longest_ns, wait_ns }
+    CommWaits { ranks, late, beyond_least_ns, longest_ns, wait_ns }
 }
 
-/// The late ranks of all `meetings` at a place; not known where all are even but some rank waits alone.
-fn joined(mut meetings: Vec<Meeting>) -> Late {
-    if meetings.len() <= 1 {
-        return meetings.pop().map_or(Late::Unknown, |meeting| meeting.late);
+/// The late ranks of all `of_comms` at a place; not known where all are even but some rank waits alone.
+fn joined(mut of_comms: Vec<CommWaits>) -> Late {
+    if of_comms.len() <= 1 {
+        return of_comms.pop().map_or(Late::Unknown, |of_comm| of_comm.late);
     }
-    meetings.sort_by_key(|meeting| std::cmp::Reverse(meeting.wait_ns));
+    of_comms.sort_by_key(|of_comm| std::cmp::Reverse(of_comm.wait_ns));
     let (mut named, mut more, mut waiting, mut others) = (Vec::new(), false, Vec::new(), Vec::new());
     let (mut even, mut unknown) = (0, false);
-    for meeting in meetings {
-        match meeting.late {
+    for of_comm in of_comms {
+        match of_comm.late {
             Late::Ranks { named: own, more: own_more } => {
                 named.extend(own);
                 more |= own_more;

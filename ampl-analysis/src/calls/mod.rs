@@ -11,7 +11,7 @@ mod unreturned;
 mod wrappers;
 
 pub use arguments::{Arguments, message_bytes, moved_bytes};
-pub use late_ranks::{LateRanks, Meeting};
+pub use late_ranks::{CommWaits, LateRanks};
 pub use lateness::Late;
 pub use objects::{Objects, is_whole, predefined_bytes};
 pub use places::{NOWHERE, Number, Parts, Path, Place, Places, recorded, time_ns};

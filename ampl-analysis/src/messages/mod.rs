@@ -8,13 +8,12 @@ mod matrix;
 pub use matrix::{Entry, entries};
 mod neighbours;
 mod rank;
-mod scope;
-pub use scope::{Scope, Scopes};
+pub use crate::scope::{Comm, Scope, Scopes};
 pub(crate) mod sources;
 pub use sources::{goes_nowhere, started};
 
 use ampl_core::mpi::Function;
-use ampl_trace::communicators::{Communicators, Name};
+use ampl_trace::communicators::Communicators;
 use ampl_trace::structure::{JobStructure, RankStructure};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -30,17 +29,6 @@ pub enum Kind {
     Neighbour,
     /// Access to another rank's window.
     OneSided,
-}
-
-/// A communicator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Comm {
-    /// `MPI_COMM_WORLD`.
-    World,
-    /// `MPI_COMM_SELF`.
-    Itself,
-    /// A communicator that the program made.
-    Made(Name),
 }
 
 /// Function of a call path: module and offset of the call in it.

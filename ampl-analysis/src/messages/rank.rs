@@ -12,10 +12,10 @@ use super::facts::{
     bytes, comm_word, is_neighbour, made_window, matters, neighbour_bytes, starts, window_comm,
 };
 use super::neighbours::{Graphs, Topologies};
-use super::scope::{Scope, Scopes};
 use super::sources::{Parts, completed, maker, of_status, one, parts};
 use super::{Comm, Edge, Flow, Frame, Kind, Messages, Place, Volume};
 use crate::calls::{Objects, is_whole};
+use crate::scope::{Scope, Scopes};
 
 /// Most runs of all ranks' sequences that are walked, where a number names several communicators in turn.
 const MOST_RUNS: u64 = 50_000_000;

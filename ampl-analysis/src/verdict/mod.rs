@@ -119,7 +119,7 @@ pub fn of(trace: &Trace) -> Vec<Finding> {
     before_waits(&mut costly);
     before_calls(&mut costly);
     before_most(&mut costly);
-    before_meeting(&mut costly);
+    before_waiting(&mut costly);
     before_computing(&mut costly);
     findings.extend(costly);
     findings.truncate(MOST);
@@ -177,10 +177,10 @@ fn before_computing(findings: &mut [Finding]) {
 
 /// Moves calls with a cause before waiting in a collective without one, or for the rank that leaves them last, unless
 /// these take far less: all wait there for what the ranks did before.
-fn before_meeting(findings: &mut [Finding]) {
-    let is_meeting = |finding: &Finding| matches!(finding.kind(), Kind::Waiting | Kind::LateRank);
+fn before_waiting(findings: &mut [Finding]) {
+    let is_waiting = |finding: &Finding| matches!(finding.kind(), Kind::Waiting | Kind::LateRank);
     let cost = |finding: &Finding| finding.cost_share.unwrap_or(0.0);
-    let Some(first) = findings.iter().position(is_meeting) else { return };
+    let Some(first) = findings.iter().position(is_waiting) else { return };
     let least = cost(&findings[first]) / 2.0;
     let has_cause = |finding: &Finding| {
         let kind = finding.kind();

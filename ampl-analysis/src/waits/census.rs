@@ -19,7 +19,7 @@ use super::compute::Compute;
 use super::kept::Observed;
 use super::places::{Place, name};
 use super::{Basis, Bound, Kind, Needed, Party, Row, WORTH};
-use crate::calls::{LateRanks, Meeting, Recorded, recorded_calls};
+use crate::calls::{CommWaits, LateRanks, Recorded, recorded_calls};
 
 /// Share of the mean time of the others below which a root does not wait, in (0, 1).
 const ROOT: f64 = 0.5;
@@ -139,19 +139,18 @@ impl Census<'_> {
     /// Waits for the last, in the calls on communicators with a late rank that computes most; those on all of them where
     /// there is no such rank.
     fn synchronising(&self, known: &Known<'_>, recorded: &Recorded) -> Option<Row> {
-        let meetings = self.late.meetings(std::slice::from_ref(known), recorded);
-        let is_late = |meeting: &&Meeting| !meeting.late.ranks().is_empty();
+        let of_comms = self.late.of_comms(std::slice::from_ref(known), recorded);
+        let is_late = |waits: &&CommWaits| !waits.late.ranks().is_empty();
         let is_slow = |rank: &u32| self.compute.is_slow(*rank);
-        let of_slow = |meeting: &&Meeting| meeting.late.ranks().iter().any(is_slow);
-        let late: Vec<&Meeting> = meetings.iter().filter(is_late).collect();
-        let for_slow: Vec<&Meeting> = late.iter().copied().filter(of_slow).collect();
+        let of_slow = |waits: &&CommWaits| waits.late.ranks().iter().any(is_slow);
+        let late: Vec<&CommWaits> = of_comms.iter().filter(is_late).collect();
+        let for_slow: Vec<&CommWaits> = late.iter().copied().filter(of_slow).collect();
         let slow: BTreeSet<u32> =
-            for_slow.iter().flat_map(|meeting| meeting.late.ranks()).copied().filter(is_slow).collect();
+            for_slow.iter().flat_map(|waits| waits.late.ranks()).copied().filter(is_slow).collect();
         let meant = if slow.is_empty() { late } else { for_slow };
-        let ns = meant.iter().fold(0u64, |sum, meeting| sum.saturating_add(meeting.beyond_least_ns));
-        let longest = meant.iter().map(|meeting| meeting.longest_ns).max()?;
-        let members =
-            meant.iter().flat_map(|meeting| meeting.ranks.iter()).filter(|rank| !slow.contains(rank));
+        let ns = meant.iter().fold(0u64, |sum, waits| sum.saturating_add(waits.beyond_least_ns));
+        let longest = meant.iter().map(|waits| waits.longest_ns).max()?;
+        let members = meant.iter().flat_map(|waits| waits.ranks.iter()).filter(|rank| !slow.contains(rank));
         let waiting = if slow.is_empty() { Party::default() } else { self.hosts.party(members) };
         let row = self.row(known, Kind::LastToArrive, (waiting, self.hosts.party(slow)), ns, longest)?;
         let needed = row.causing.ranks.is_none().then_some(Needed::Times);

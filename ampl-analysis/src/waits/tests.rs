@@ -165,9 +165,9 @@ fn a_late_root_is_named() {
 fn gather(all: &mut [Timed]) {
     let words = |own| [0, 1, double(), own, 1, double(), 0, world()];
     let sent = all.iter().map(|own| own.now() + 1000).max().unwrap_or(0);
-    for rank in 1..RANKS as usize {
-        let now = all[rank].now() + 1000;
-        all[rank].until("MPI_Gather", 50, &words(0), now);
+    for leaf in all.iter_mut().skip(1) {
+        let now = leaf.now() + 1000;
+        leaf.until("MPI_Gather", 50, &words(0), now);
     }
     all[0].until("MPI_Gather", 50, &words(1), sent + 5_000);
     meet(all, "MPI_Barrier", 51, &[world()]);

@@ -5,7 +5,16 @@ use ampl_trace::args::index_of_predefined;
 use ampl_trace::communicators::{Communicator, Communicators, Members, Name};
 use rustc_hash::FxHashMap;
 
-use super::Comm;
+/// A communicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Comm {
+    /// `MPI_COMM_WORLD`.
+    World,
+    /// `MPI_COMM_SELF`.
+    Itself,
+    /// A communicator that the program made.
+    Made(Name),
+}
 
 /// A communicator with its members, as the ranks' calls name it.
 #[derive(Clone, Copy, Debug)]
