@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ampl_core::mpi::traffic::{Ends, Facts, Members, NOBODY, Operands};
-use ampl_core::mpi::{Function, Kind, PREDEFINED, Traffic};
+use ampl_core::mpi::{FUNCTIONS, Function, Kind, PREDEFINED, Traffic};
 use ampl_core::value::{ANY_SOURCE, PROC_NULL, ROOT};
 use ampl_trace::args::{self, IN_PLACE, Shape, index_of_predefined, shape};
 use ampl_trace::structure::Signature;
@@ -34,10 +34,10 @@ pub struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// Arguments of a call that succeeded; `None` if its words do not fit the table.
+    /// Arguments of a call that succeeded; `None` if its words do not fit the table, and for gaps and regions.
     pub fn of(signature: &'a Signature) -> Option<Self> {
         let function = Function(signature.function);
-        let spec = function.spec();
+        let spec = FUNCTIONS.get(usize::from(signature.function))?;
         let mut words = vec![0; spec.params.len()];
         let mut arrays = Vec::new();
         for (param, part) in args::inputs(spec, &mut &signature.words[..])? {
@@ -166,5 +166,25 @@ impl Facts for Asked<'_, '_> {
 
     fn is_no_op(&self, op: usize) -> bool {
         index_of_predefined(op as u64).is_some_and(|index| PREDEFINED[index].1 == "MPI_NO_OP")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ampl_trace::record::GAP;
+    use ampl_trace::regions::Edge;
+    use ampl_trace::structure::RankStructure;
+
+    use super::*;
+
+    #[test]
+    fn gaps_and_regions_have_no_arguments() {
+        let rank = RankStructure::default();
+        let mut objects = Objects::of(&rank, 4);
+        for function in [GAP, Edge::Enter.function(), Edge::Exit.function()] {
+            let signature = Signature { function, words: vec![1, 2], ..Signature::default() };
+            assert!(Arguments::of(&signature).is_none(), "{function}");
+            assert_eq!(message_bytes(&signature, &mut objects), None, "{function}");
+        }
     }
 }
