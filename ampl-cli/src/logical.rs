@@ -67,7 +67,7 @@ pub fn logical(args: &Args) -> anyhow::Result<ExitCode> {
         if args.json {
             output::json(&comparison(&program, &found, gaps))?;
         } else {
-            output::print(|out| checked::write(out, &program, &found))?;
+            output::print(|out| checked::write(out, &program, &found, gaps))?;
         }
     } else if args.json {
         output::json(&document(&program, gaps))?;

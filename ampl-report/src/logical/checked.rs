@@ -11,17 +11,18 @@ pub fn share(part: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { part as f64 / all as f64 }
 }
 
-/// Writes the comparison.
+/// Writes the comparison; `gaps` are the ranks some of whose calls were only counted.
 ///
 /// # Errors
 /// Errors of `out`.
-pub fn write(out: &mut impl Write, program: &Program, check: &Check) -> io::Result<()> {
+pub fn write(out: &mut impl Write, program: &Program, check: &Check, gaps: &[u32]) -> io::Result<()> {
     writeln!(
         out,
         "{} with recorded calls, {}",
         plural(check.ranks.into(), "rank"),
         plural(check.calls, "call")
     )?;
+    super::only_counted(out, gaps)?;
     let mut row = |what: &str, losses: &Losses| {
         writeln!(
             out,

@@ -36,6 +36,15 @@ fn line(call: &Plain) -> String {
     format!("{} {}{note}", name(call.function), arguments.join(" "))
 }
 
+/// Writes that some calls of the ranks `gaps` were only counted; nothing where there are none.
+fn only_counted(out: &mut impl Write, gaps: &[u32]) -> io::Result<()> {
+    if gaps.is_empty() {
+        return Ok(());
+    }
+    let gaps = rank_set(gaps.iter().copied());
+    writeln!(out, "some calls were only counted on ranks {}: they are '(not recorded)' here", cut(&gaps, 60))
+}
+
 /// Writes the program; `gaps` are the ranks some of whose calls were only counted.
 ///
 /// # Errors
@@ -64,14 +73,7 @@ pub fn write(out: &mut impl Write, program: &Program, gaps: &[u32]) -> io::Resul
         let missing = rank_set(program.missing.iter().copied());
         writeln!(out, "no calls are recorded of ranks {}", cut(&missing, 80))?;
     }
-    if !gaps.is_empty() {
-        let gaps = rank_set(gaps.iter().copied());
-        writeln!(
-            out,
-            "some calls were only counted on ranks {}: they are '(not recorded)' here",
-            cut(&gaps, 60)
-        )?;
-    }
+    only_counted(out, gaps)?;
     let mut symbols = Symbols::default();
     for thread in &program.threads {
         let guards = Guards::new(program, thread);
