@@ -57,7 +57,7 @@ impl<'t> LateRanks<'t> {
         joined(self.of_comms(parts, recorded))
     }
 
-    /// the waits at a place, one of each communicator; empty where they are not known.
+    /// Waits at a place, one of each communicator; empty where they are not known.
     pub fn of_comms(&self, parts: &[Known<'_>], recorded: &Recorded) -> Vec<CommWaits> {
         let [known] = parts else { return Vec::new() };
         let &Known { total, spread: Some(spread), .. } = known else { return Vec::new() };

@@ -171,7 +171,7 @@ impl RetrospectivePass {
     }
 }
 
-/// Per cell, the index of its group in `Second::groups`; `None` for pinned ranks and other groups.
+/// Per cell, the index of its group in `RetrospectiveShape::groups`; `None` for pinned ranks and other groups.
 fn places(job: &Job) -> Vec<Option<usize>> {
     let retrospective = job.shape.retrospective.as_ref();
     let place = |cell: &CellKey| {

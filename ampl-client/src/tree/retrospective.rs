@@ -42,7 +42,7 @@ pub struct WindowDecision {
 pub(super) struct RetrospectivePass {
     mechanism: Mechanism,
     rank: Rank,
-    /// Index of the rank's group in [`Second::groups`], and in the plan; `None` for pinned ranks and other groups.
+    /// Index of the rank's group in [`RetrospectiveShape::groups`], and in the plan; `None` for pinned ranks and other groups.
     group: Option<(usize, u16)>,
     retrospective: RetrospectiveShape,
     /// Most that may wait at the node, from [`LEAST`] to [`WAITING`].
@@ -79,7 +79,7 @@ struct Unbinned {
 #[derive(Clone, Copy, Debug)]
 struct Count {
     contributor: u32,
-    /// Index of the group in [`Second::groups`].
+    /// Index of the group in [`RetrospectiveShape::groups`].
     place: u16,
     bin: u16,
     ranks: u32,

@@ -107,7 +107,7 @@ impl RetrospectiveShape {
         (2..=MOST_STRATA).rev().find(fits).unwrap_or(2)
     }
 
-    /// Index in [`Second::groups`] of a group of the plan.
+    /// Index in [`RetrospectiveShape::groups`] of a group of the plan.
     pub fn group(&self, group: usize) -> Option<usize> {
         self.groups.iter().position(|&have| usize::from(have) == group)
     }
@@ -218,7 +218,7 @@ impl MessageLayout {
 pub struct PartialSums {
     /// Sums per cell of the [`MessageLayout`], in its order; none in the retrospective pass.
     pub cells: Vec<CellSums>,
-    /// Ranks by bin, per group of [`Second::groups`], in the retrospective pass only.
+    /// Ranks by bin, per group of [`RetrospectiveShape::groups`], in the retrospective pass only.
     pub binned: Vec<Histogram>,
     /// Stratum sums, per group of [`Stratifications::groups`]; none in the retrospective pass.
     pub divided: Vec<StratifiedSums>,

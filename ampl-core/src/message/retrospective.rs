@@ -18,14 +18,14 @@ pub struct Reference {
     pub first_window: WindowId,
     /// Last window it is for; ranges of successive references follow each other.
     pub last_window: WindowId,
-    /// One entry per group of [`Second::groups`]; `None` where its windows cannot be decided retrospectively.
+    /// One entry per group of [`RetrospectiveShape::groups`]; `None` where its windows cannot be decided retrospectively.
     pub groups: Vec<Option<GroupReference>>,
 }
 
 /// The same for one group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupReference {
-    /// The guide that bins are of, an index into [`Second::guides`].
+    /// The guide that bins are of, an index into [`RetrospectiveShape::guides`].
     pub guide: u16,
     /// The unit of bins: some share of the mean for common bounds, the error bound for others; relative or in the
     /// guide's unit over observations.
@@ -43,7 +43,7 @@ pub struct RetrospectiveDecision {
     pub policy: u32,
     /// Seed of the draw.
     pub seed: u64,
-    /// One entry per group of [`Second::groups`]; `None` where the predictive draw holds.
+    /// One entry per group of [`RetrospectiveShape::groups`]; `None` where the predictive draw holds.
     pub groups: Vec<Option<GroupDecision>>,
 }
 

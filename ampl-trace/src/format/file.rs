@@ -338,8 +338,8 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
         let mut ranks: Vec<RankTrace> = Vec::new();
         let expected = self.structure()?.rank_count() as usize;
         self.once(&self.processes, Kind::Processes, |_: &mut Vec<Process>, payload| {
-            // Each process takes a bit or more: a damaged count must not ask for memory.
-            ranks.reserve_exact(expected.min(8 * payload.len()));
+            // Each process takes a bit or more. A damaged count may still ask for more than there is.
+            let _ = ranks.try_reserve_exact(expected.min(8 * payload.len()));
             facts(payload, |process| ranks.push(RankTrace { process, ..RankTrace::default() }))
         });
         let known = self.processes.get().map_or(&[][..], |(processes, _)| processes);

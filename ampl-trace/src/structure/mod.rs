@@ -373,7 +373,7 @@ impl JobStructure {
         write::write(self, Effort::Quick).encode_fast()
     }
 
-    /// The structure that [`JobStructure::encode`] or [`JobStructure::pack`] wrote.
+    /// The structure that [`JobStructure::encode`] or [`JobStructure::encode_fast`] wrote.
     ///
     /// # Errors
     /// [`ReadError`] if the bytes contradict themselves, or describe a function otherwise than this version.

@@ -245,7 +245,7 @@ pub struct RelativeArgs<'a> {
 }
 
 impl<'a> RelativeArgs<'a> {
-    /// A turner of words of a rank with those communicators; `back` restores them.
+    /// Arguments of a rank with those communicators; `back` restores them.
     pub fn new(comms: &'a [Comm], back: bool) -> Self {
         let world = predefined_index(ObjectKind::Comm, "MPI_COMM_WORLD").expect("MPI has a world");
         Self { comms, world: predefined_word(world), asked: Vec::new(), back }
