@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,8 @@ use crate::failure::Failure;
 const AT_ONCE: usize = 16;
 /// Time for a host's answer.
 const ANSWER: Duration = Duration::from_secs(30);
+/// Time for the errors of a command that has ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Letters of a reason, at most.
 const REASON: usize = 160;
 
@@ -207,11 +210,11 @@ fn silent(
 /// The reason why it failed, in its own words where it has some.
 fn answer(mut child: Child, end: Instant) -> Result<(), String> {
     let mut errors = child.stderr.take();
-    let reader = thread::spawn(move || {
+    let (sender, said) = mpsc::channel();
+    thread::spawn(move || {
         let mut text = Vec::new();
-        // A process that it leaves behind may keep the pipe.
         let _ = errors.as_mut().map(|errors| errors.take(1 << 16).read_to_end(&mut text));
-        String::from_utf8_lossy(&text).into_owned()
+        let _ = sender.send(String::from_utf8_lossy(&text).into_owned());
     });
     let status = loop {
         match child.try_wait() {
@@ -228,7 +231,8 @@ fn answer(mut child: Child, end: Instant) -> Result<(), String> {
     if status.success() {
         return Ok(());
     }
-    let said = reader.join().unwrap_or_default();
+    // A process that it leaves behind may keep the pipe.
+    let said = said.recv_timeout(LAST_WORDS).unwrap_or_default();
     let last = said.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned);
     Err(last.map_or_else(|| status.to_string(), |line| line.chars().take(REASON).collect()))
 }
@@ -240,6 +244,21 @@ mod tests {
 
     fn hosts(names: &[&str]) -> BTreeMap<String, RankSet> {
         names.iter().map(|name| ((*name).to_owned(), [1].into_iter().collect())).collect()
+    }
+
+    #[test]
+    fn a_command_that_leaves_a_child_behind_does_not_keep_the_reader() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo refused >&2; sleep 20 & exit 3"]);
+        let child =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        // Its errors are not read to their end.
+        assert_eq!(answer(child, Instant::now() + ANSWER), Err("exit status: 3".into()));
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo refused >&2; exit 3"]);
+        let child =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        assert_eq!(answer(child, Instant::now() + ANSWER), Err("refused".into()));
     }
 
     #[test]
