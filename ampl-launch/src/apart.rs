@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -20,13 +20,20 @@ pub fn run(words: &[OsString]) -> io::Result<bool> {
     leave_processor();
     let mut command = Command::new(std::env::current_exe()?);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let (mut child, end) = (command.process_group(0).spawn()?, Instant::now() + WITHIN);
+    let mut child = command.process_group(0).spawn()?;
+    // An archive that is slow must not hold the job.
+    Ok(wait(&mut child, Instant::now() + WITHIN)?.is_none_or(|status| status.success()))
+}
+
+/// Waits for `child`, up to `end`; `None` where it has not ended by then.
+///
+/// # Errors
+/// Errors of waiting.
+pub fn wait(child: &mut Child, end: Instant) -> io::Result<Option<ExitStatus>> {
     loop {
         match child.try_wait()? {
-            Some(status) => return Ok(status.success()),
-            // An archive that is slow must not hold the job.
-            None if Instant::now() >= end => return Ok(true),
-            None => sleep(Duration::from_millis(5)),
+            None if Instant::now() < end => sleep(Duration::from_millis(5)),
+            status => return Ok(status),
         }
     }
 }

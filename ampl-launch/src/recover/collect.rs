@@ -14,6 +14,7 @@ use ampl_core::units::RankSet;
 use ampl_reader::directory::{self, Holder, host, nodes};
 use ampl_trace::Trace;
 
+use crate::apart;
 use crate::environment;
 use crate::failure::Failure;
 
@@ -216,17 +217,10 @@ fn answer(mut child: Child, end: Instant) -> Result<(), String> {
         let _ = errors.as_mut().map(|errors| errors.take(1 << 16).read_to_end(&mut text));
         let _ = sender.send(String::from_utf8_lossy(&text).into_owned());
     });
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if Instant::now() < end => thread::sleep(Duration::from_millis(20)),
-            Ok(None) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(format!("no answer in {} s", ANSWER.as_secs()));
-            }
-            Err(error) => return Err(error.to_string()),
-        }
+    let Some(status) = apart::wait(&mut child, end).map_err(|error| error.to_string())? else {
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(format!("no answer in {} s", ANSWER.as_secs()));
     };
     if status.success() {
         return Ok(());
