@@ -69,23 +69,20 @@ impl<'t> LateRanks<'t> {
         let whole = recorded.comms == Comms::Of(all, all);
         let groups =
             if whole && world { Err(Undivided::Unknown) } else { self.groups(recorded, spread.ranks) };
-        match groups {
-            Err(Undivided::Unknown) if whole => {
-                let ranks = if world { Members::first(spread.ranks) } else { Members::default() };
-                let late = Late::of(known, &self.trace.totals);
+        let ranks = match groups {
+            Err(Undivided::Unknown) if whole && world => Members::first(spread.ranks),
+            Err(Undivided::Unknown) if whole => Members::default(),
+            Ok(mut groups) if whole && groups.len() == 1 => groups.remove(0),
+            Ok(groups) => return self.of_each(known, groups).unwrap_or_default(),
+            Err(_) => return Vec::new(),
+        };
+        // The place's own times are those of the one communicator.
+        match Late::of(known, &self.trace.totals) {
+            Late::Unknown => Vec::new(),
+            late => {
                 let least = spread.least().first().map_or(0, |least| least.ns);
-                let waits =
-                    if late == Late::Unknown { None } else { Some(of_comm(ranks, late, total, least, all)) };
-                waits.into_iter().collect()
+                vec![of_comm(ranks, late, total, least, all)]
             }
-            Ok(groups) if whole && groups.len() == 1 => {
-                let late = Late::of(known, &self.trace.totals);
-                let least = spread.least().first().map_or(0, |least| least.ns);
-                let waits = |ranks| of_comm(ranks, late.clone(), total, least, all);
-                groups.into_iter().filter(|_| late != Late::Unknown).map(waits).collect()
-            }
-            Ok(groups) => self.of_each(known, groups).unwrap_or_default(),
-            Err(_) => Vec::new(),
         }
     }
 
