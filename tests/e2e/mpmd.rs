@@ -9,7 +9,7 @@ use std::time::Duration;
 use ampl_core::units::{Rank, RankSet};
 use ampl_tests::job::{Job, Mpi, making};
 use ampl_tests::place::{Scratch, ampl, home};
-use ampl_tests::process;
+use ampl_tests::process::{self, undisturbed};
 use ampl_tests::run::{Form, Monitored, monitor, number};
 use serde_json::{Value, json};
 
@@ -151,38 +151,39 @@ fn a_slow_component_is_named_and_an_idle_server_never() {
         for (milliseconds, slow, fast, ranks) in
             [(["20", "6"], "ocean", "air", "0-1"), (["6", "20"], "air", "ocean", "2-3")]
         {
-            let record = || monitor(&coupled_job(mpi, &programs, milliseconds), "", Form::Run).success();
-            // A rank that the system keeps from the processors for a second is waited for, too: not in each of three runs.
-            let undisturbed = |run: &Monitored| slow_is_waited_for(&run.efficiency()[0], fast, slow);
-            let run = (0..3).map(|_| record()).find(undisturbed);
-            let run = run.unwrap_or_else(|| panic!("{mpi:?}: {slow} is not what {fast} waits for"));
-            let info = run.info();
-            let findings = info["verdict"].as_array().expect("a list");
-            let named = |finding: &&Value| finding["kind"] == "busiest-program";
-            let busiest = findings.iter().find(named).unwrap_or_else(|| panic!("{mpi:?}: {info}"));
-            assert_eq!(busiest["ranks"], ranks, "{mpi:?}: {info}");
-            assert!(busiest["text"].as_str().expect("a text").contains(slow), "{mpi:?}: {busiest}");
-            // Ranks that share processors are no cause of theirs.
-            let causes = findings.iter().filter(|finding| finding["kind"] != "shared-processors");
-            for finding in causes {
-                assert!(!ranks_of(finding).contains(SERVER), "{mpi:?}: {finding}");
-                let text = finding["text"].as_str().expect("a text");
-                // A share may begin with a 4.
-                let named = ["rank 4 ", "Rank 4 ", "rank 4,"].iter().any(|name| text.contains(name));
-                assert!(!named || text.contains("rank 4 %"), "{mpi:?}: {text}");
-            }
+            undisturbed(|| {
+                let run = monitor(&coupled_job(mpi, &programs, milliseconds), "", Form::Run).success();
+                let row = &run.efficiency()[0];
+                assert!(slow_is_waited_for(row, fast, slow), "{mpi:?}: not {slow}: {row}");
+                let info = run.info();
+                let findings = info["verdict"].as_array().expect("a list");
+                let named = |finding: &&Value| finding["kind"] == "busiest-program";
+                let busiest = findings.iter().find(named).unwrap_or_else(|| panic!("{mpi:?}: {info}"));
+                assert_eq!(busiest["ranks"], ranks, "{mpi:?}: {info}");
+                assert!(busiest["text"].as_str().expect("a text").contains(slow), "{mpi:?}: {busiest}");
+                // Ranks that share processors are no cause of theirs.
+                let causes = findings.iter().filter(|finding| finding["kind"] != "shared-processors");
+                for finding in causes {
+                    assert!(!ranks_of(finding).contains(SERVER), "{mpi:?}: {finding}");
+                    let text = finding["text"].as_str().expect("a text");
+                    // A share may begin with a 4.
+                    let named = ["rank 4 ", "Rank 4 ", "rank 4,"].iter().any(|name| text.contains(name));
+                    assert!(!named || text.contains("rank 4 %"), "{mpi:?}: {text}");
+                }
 
-            let run_row = &run.efficiency()[0];
-            assert_eq!(run_row["load_balance"], Value::Null, "{mpi:?}: {run_row}");
-            let rows = run_row["programs"].as_array().expect("programs");
-            let found: Vec<&str> = rows.iter().map(|row| row["program"].as_str().expect("a name")).collect();
-            assert_eq!(found, ["ocean", "air", "server"], "{mpi:?}: {run_row}");
-            assert!(rows.iter().all(|row| row["parallel"].is_number()), "{mpi:?}: {run_row}");
+                let run_row = &run.efficiency()[0];
+                assert_eq!(run_row["load_balance"], Value::Null, "{mpi:?}: {run_row}");
+                let rows = run_row["programs"].as_array().expect("programs");
+                let found: Vec<&str> =
+                    rows.iter().map(|row| row["program"].as_str().expect("a name")).collect();
+                assert_eq!(found, ["ocean", "air", "server"], "{mpi:?}: {run_row}");
+                assert!(rows.iter().all(|row| row["parallel"].is_number()), "{mpi:?}: {run_row}");
 
-            let words =
-                Command::new(ampl()).args(["query"]).arg(&run.run).arg("waits").output().expect("ampl");
-            let text = String::from_utf8_lossy(&words.stdout).into_owned();
-            assert!(text.contains("Waits between programs, at least"), "{mpi:?}: {text}");
+                let words =
+                    Command::new(ampl()).args(["query"]).arg(&run.run).arg("waits").output().expect("ampl");
+                let text = String::from_utf8_lossy(&words.stdout).into_owned();
+                assert!(text.contains("Waits between programs, at least"), "{mpi:?}: {text}");
+            });
         }
     }
 }

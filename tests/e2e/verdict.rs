@@ -1,6 +1,7 @@
 //! The verdict names what was planted, first.
 
 use ampl_tests::job::{Job, Mpi};
+use ampl_tests::process::undisturbed;
 use ampl_tests::run::{Form, Monitored, monitor, number};
 use serde_json::Value;
 
@@ -30,82 +31,105 @@ fn computed(run: &Monitored) -> [f64; 2] {
 
 #[test]
 fn a_slow_rank_is_first() {
-    let run = planted(Mpi::OpenMpi, "slow", "150", &[]);
-    let info = run.info();
-    let first = findings(&info)[0];
-    assert_eq!((&first["kind"], &first["ranks"]), (&"slow-rank".into(), &"2".into()), "{info}");
-    assert_eq!((&first["function"], &first["basis"]), (&"MPI_Allreduce".into(), &"census".into()), "{first}");
-    assert!(first["site"].as_str().is_some_and(|site| site.starts_with("planted.c:")), "{first}");
-    // By the program's clock: the busiest less the mean, as three ranks compute alike.
-    let [least, most] = computed(&run);
-    let expected = most - (3.0 * least + most) / 4.0;
-    let cost = number(&first["cost_share"]);
-    assert!((cost - expected).abs() < 0.1, "{cost} {expected}: {first}");
-    let (text, next) = (first["text"].as_str().expect("a text"), first["next"].as_str().expect("a command"));
-    assert!(text.starts_with("Rank 2 on ") && next.starts_with("ampl efficiency "), "{first}");
-    // It stands before all efficiencies in the summary.
-    let said = &run.finished.stderr;
-    let (verdict, numbers) = (said.find("Rank 2 on "), said.find("\nEfficiency"));
-    assert!(verdict.is_some() && verdict < numbers, "{said}");
+    undisturbed(|| {
+        let run = planted(Mpi::OpenMpi, "slow", "150", &[]);
+        let info = run.info();
+        let first = findings(&info)[0];
+        assert_eq!((&first["kind"], &first["ranks"]), (&"slow-rank".into(), &"2".into()), "{info}");
+        assert_eq!(
+            (&first["function"], &first["basis"]),
+            (&"MPI_Allreduce".into(), &"census".into()),
+            "{first}"
+        );
+        assert!(first["site"].as_str().is_some_and(|site| site.starts_with("planted.c:")), "{first}");
+        // By the program's clock: the busiest less the mean, as three ranks compute alike.
+        let [least, most] = computed(&run);
+        let expected = most - (3.0 * least + most) / 4.0;
+        let cost = number(&first["cost_share"]);
+        assert!((cost - expected).abs() < 0.1, "{cost} {expected}: {first}");
+        let (text, next) =
+            (first["text"].as_str().expect("a text"), first["next"].as_str().expect("a command"));
+        assert!(text.starts_with("Rank 2 on ") && next.starts_with("ampl efficiency "), "{first}");
+        // It stands before all efficiencies in the summary.
+        let said = &run.finished.stderr;
+        let (verdict, numbers) = (said.find("Rank 2 on "), said.find("\nEfficiency"));
+        assert!(verdict.is_some() && verdict < numbers, "{said}");
+    });
 }
 
 #[test]
 fn a_pipeline_is_first() {
-    let run = planted(Mpi::Mpich, "pipeline", "150", &[]);
-    let info = run.info();
-    let first = findings(&info)[0];
-    assert_eq!((&first["kind"], &first["function"]), (&"pipeline".into(), &"MPI_Recv".into()), "{info}");
+    undisturbed(|| {
+        let run = planted(Mpi::Mpich, "pipeline", "150", &[]);
+        let info = run.info();
+        let first = findings(&info)[0];
+        assert_eq!((&first["kind"], &first["function"]), (&"pipeline".into(), &"MPI_Recv".into()), "{info}");
+    });
 }
 
 #[test]
 fn polling_is_first() {
-    let run = planted(Mpi::OpenMpi, "polls", "130", &[]);
-    let info = run.info();
-    let first = findings(&info)[0];
-    assert_eq!((&first["kind"], &first["function"]), (&"polling".into(), &"MPI_Iprobe".into()), "{info}");
+    undisturbed(|| {
+        let run = planted(Mpi::OpenMpi, "polls", "130", &[]);
+        let info = run.info();
+        let first = findings(&info)[0];
+        assert_eq!((&first["kind"], &first["function"]), (&"polling".into(), &"MPI_Iprobe".into()), "{info}");
+    });
 }
 
 /// Over windows the ranks compute alike: kept times show the turns.
 #[test]
 fn turns_within_windows_are_first() {
-    let run = planted(Mpi::OpenMpi, "turns", "130", &[]);
-    let info = run.info();
-    let first = findings(&info)[0];
-    assert_eq!((&first["kind"], &first["function"]), (&"turns".into(), &"MPI_Allreduce".into()), "{info}");
+    undisturbed(|| {
+        let run = planted(Mpi::OpenMpi, "turns", "130", &[]);
+        let info = run.info();
+        let first = findings(&info)[0];
+        assert_eq!(
+            (&first["kind"], &first["function"]),
+            (&"turns".into(), &"MPI_Allreduce".into()),
+            "{info}"
+        );
+    });
 }
 
 #[test]
 fn late_senders_are_first() {
-    let run = planted(Mpi::Mpich, "sender", "120", &[]);
-    let info = run.info();
-    let first = findings(&info)[0];
-    assert_eq!((&first["kind"], &first["ranks"]), (&"late-sender".into(), &"0,2".into()), "{info}");
-    let text = first["text"].as_str().expect("a text");
-    assert!(text.contains("ranks 1,3 wait, and their receives name only ranks 0,2"), "{text}");
+    undisturbed(|| {
+        let run = planted(Mpi::Mpich, "sender", "120", &[]);
+        let info = run.info();
+        let first = findings(&info)[0];
+        assert_eq!((&first["kind"], &first["ranks"]), (&"late-sender".into(), &"0,2".into()), "{info}");
+        let text = first["text"].as_str().expect("a text");
+        assert!(text.contains("ranks 1,3 wait, and their receives name only ranks 0,2"), "{text}");
+    });
 }
 
 /// The others compute more than a rank that only polls: it is named, and not they.
 #[test]
 fn a_master_that_polls_is_first() {
-    let run = planted(Mpi::OpenMpi, "master", "180", &[]);
-    let info = run.info();
-    let first = findings(&info)[0];
-    assert_eq!((&first["kind"], &first["ranks"]), (&"polling".into(), &"0".into()), "{info}");
-    assert_eq!(first["function"], "MPI_Iprobe", "{first}");
+    undisturbed(|| {
+        let run = planted(Mpi::OpenMpi, "master", "180", &[]);
+        let info = run.info();
+        let first = findings(&info)[0];
+        assert_eq!((&first["kind"], &first["ranks"]), (&"polling".into(), &"0".into()), "{info}");
+        assert_eq!(first["function"], "MPI_Iprobe", "{first}");
+    });
 }
 
 #[test]
 fn files_are_first() {
-    let scratch = ampl_tests::place::Scratch::new("planted");
-    let file = scratch.path().join("file").display().to_string();
-    let run = planted(Mpi::OpenMpi, "files", "130", &[&file]);
-    let info = run.info();
-    let first = findings(&info)[0];
-    assert_eq!(
-        (&first["kind"], &first["function"]),
-        (&"files".into(), &"MPI_File_write_at".into()),
-        "{info}"
-    );
+    undisturbed(|| {
+        let scratch = ampl_tests::place::Scratch::new("planted");
+        let file = scratch.path().join("file").display().to_string();
+        let run = planted(Mpi::OpenMpi, "files", "130", &[&file]);
+        let info = run.info();
+        let first = findings(&info)[0];
+        assert_eq!(
+            (&first["kind"], &first["function"]),
+            (&"files".into(), &"MPI_File_write_at".into()),
+            "{info}"
+        );
+    });
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ampl_tests::hosts::{Hosts, NAMES};
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::{Scratch, ampl};
-use ampl_tests::process;
+use ampl_tests::process::{self, undisturbed};
 use ampl_tests::run::{Form, Monitored, monitor, number};
 use serde_json::{Value, json};
 
@@ -28,8 +28,8 @@ pub fn waits(run: &Monitored) -> Vec<Value> {
 }
 
 fn planted(mpi: Mpi, kind: &str, slow: &str, config: &str) -> Vec<Value> {
-    // Ranks that share processors are late for some of their own: fences, and ranks that have waited in MPI_Wait.
-    let millis = if ["fence", "sender", "isend"].contains(&kind) { "60" } else { "20" };
+    // Ranks that share processors are late for some of their own: fences, and ranks that have waited before.
+    let millis = if ["fence", "sender", "isend", "gather", "reduce"].contains(&kind) { "60" } else { "20" };
     let job = Job::of(mpi, RANKS, "waits", &[kind, STEPS, millis, slow]);
     waits(&monitor(&job, config, Form::Run).success())
 }
@@ -49,23 +49,29 @@ fn names(what: &str, rows: &[Value], kind: &str, causing: &str, function: &str) 
 }
 
 fn every(mpi: Mpi, config: &str) {
-    let of = |kind: &str| planted(mpi, kind, "2", config);
-    let what = |kind: &str| format!("{mpi:?} {kind} {config}");
-    names(&what("allreduce"), &of("allreduce"), "last to arrive", "2", "MPI_Allreduce");
-    names(&what("bcast"), &of("bcast"), "late root", "2", "MPI_Bcast");
-    names(&what("fence"), &of("fence"), "last to arrive", "2", "MPI_Win_fence");
+    let rows = |kind: &str| planted(mpi, kind, "2", config);
+    for (kind, found, function) in [
+        ("allreduce", "last to arrive", "MPI_Allreduce"),
+        ("bcast", "late root", "MPI_Bcast"),
+        ("fence", "last to arrive", "MPI_Win_fence"),
+    ] {
+        undisturbed(|| names(&format!("{mpi:?} {kind} {config}"), &rows(kind), found, "2", function));
+    }
     // The two that wait in the barrier wait for the sender, too.
     for (kind, function) in [("sender", "MPI_Recv"), ("isend", "MPI_Wait")] {
-        let only_2 = |rows: &Vec<Value>| {
+        let what = format!("{mpi:?} {kind} {config}");
+        undisturbed(|| {
+            let rows = rows(kind);
             let mut named = rows.iter().map(|row| &row["causing"]["ranks"]).filter(|ranks| !ranks.is_null());
-            named.all(|ranks| ranks == "2")
-        };
-        // A rank that the system keeps from the processors is waited for, too: not in each of three runs.
-        let rows = (0..3).map(|_| of(kind)).find(only_2);
-        let rows = rows.unwrap_or_else(|| panic!("{}: others are named", what(kind)));
-        let late: Vec<Value> = rows.iter().filter(|row| row["kind"] == "late sender").cloned().collect();
-        names(&what(kind), &late, "late sender", "2", function);
+            assert!(named.all(|ranks| ranks == "2"), "{what}: {rows:#?}");
+            names(&what, &of_kind(&rows, "late sender"), "late sender", "2", function);
+        });
     }
+}
+
+/// The rows of one kind.
+fn of_kind(rows: &[Value], kind: &str) -> Vec<Value> {
+    rows.iter().filter(|row| row["kind"] == kind).cloned().collect()
 }
 
 #[test]
@@ -76,8 +82,9 @@ fn planted_causes_are_named_first_with_defaults() {
 #[test]
 fn planted_causes_are_named_first_with_everything_kept() {
     every(Mpi::OpenMpi, ALL);
-    let rows = planted(Mpi::OpenMpi, "receiver", "2", ALL);
-    names("receiver", &rows, "late receiver", "2", "MPI_Ssend");
+    undisturbed(|| {
+        names("receiver", &planted(Mpi::OpenMpi, "receiver", "2", ALL), "late receiver", "2", "MPI_Ssend");
+    });
 }
 
 #[test]
@@ -111,16 +118,18 @@ fn late_ranks_of_communicators_of_some_ranks_are_named() {
         ] {
             let what = format!("{mpi:?} {kind} {config}");
             let job = Job::of(mpi, RANKS, "waits", &[kind, STEPS, "60", "2"]);
-            let run = monitor(&job, config, Form::Run).success();
-            let rows = waits(&run);
-            names(&what, &rows, "last to arrive", "2", function);
-            // The other half waits for nobody of this one.
-            assert_eq!(rows[0]["waiting"]["ranks"], "3", "{what}: {rows:#?}");
-            let late: Vec<Value> = calls(&run)
-                .into_iter()
-                .filter(|row| row["function"] == function && number(&row["calls"]) >= 160.0)
-                .collect();
-            assert_eq!((late.len(), &late[0]["late_ranks"]), (1, &json!([2])), "{what}: {late:#?}");
+            undisturbed(|| {
+                let run = monitor(&job, config, Form::Run).success();
+                let rows = waits(&run);
+                names(&what, &rows, "last to arrive", "2", function);
+                // The other half waits for nobody of this one.
+                assert_eq!(rows[0]["waiting"]["ranks"], "3", "{what}: {rows:#?}");
+                let late: Vec<Value> = calls(&run)
+                    .into_iter()
+                    .filter(|row| row["function"] == function && number(&row["calls"]) >= 160.0)
+                    .collect();
+                assert_eq!((late.len(), &late[0]["late_ranks"]), (1, &json!([2])), "{what}: {late:#?}");
+            });
         }
     }
 }
@@ -138,19 +147,25 @@ fn calls(run: &Monitored) -> Vec<Value> {
 fn a_late_leaf_makes_the_root_wait_and_a_late_root_of_a_gather_nobody() {
     for mpi in MPIS {
         for (kind, function) in [("gather", "MPI_Gather"), ("reduce", "MPI_Reduce")] {
-            let rows = planted(mpi, kind, "2", ALL);
             let what = format!("{mpi:?} {kind}");
-            let early: Vec<Value> = rows.iter().filter(|row| row["kind"] == "early root").cloned().collect();
-            names(&what, &early, "early root", "2", function);
-            assert_eq!(early[0]["waiting"]["ranks"], "0", "{what}: {early:#?}");
-            // Those that meet the root later wait for the leaf, not for the root.
-            names(&what, &rows, "last to arrive", "2", "MPI_Barrier");
-            let rows = planted(mpi, kind, "0", ALL);
-            assert!(rows.iter().all(|row| row["function"] != function), "{what}: {rows:#?}");
+            undisturbed(|| {
+                let rows = planted(mpi, kind, "2", ALL);
+                let early = of_kind(&rows, "early root");
+                names(&what, &early, "early root", "2", function);
+                assert_eq!(early[0]["waiting"]["ranks"], "0", "{what}: {early:#?}");
+                // Those that meet the root later wait for the leaf, not for the root.
+                names(&what, &rows, "last to arrive", "2", "MPI_Barrier");
+            });
+            undisturbed(|| {
+                let rows = planted(mpi, kind, "0", ALL);
+                assert!(rows.iter().all(|row| row["function"] != function), "{what}: {rows:#?}");
+            });
         }
         for config in [DEFAULT, ALL] {
             let what = format!("{mpi:?} scatter {config}");
-            names(&what, &planted(mpi, "scatter", "2", config), "late root", "2", "MPI_Scatter");
+            undisturbed(|| {
+                names(&what, &planted(mpi, "scatter", "2", config), "late root", "2", "MPI_Scatter");
+            });
         }
     }
 }
