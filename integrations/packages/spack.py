@@ -9,7 +9,7 @@ class Ampl(Package):
     """Monitor of MPI programs: order and counts of all calls, times of sampled ranks."""
 
     manual_download = True
-    url = "file://{0}/ampl-@VERSION@-x86_64-linux.tar.gz".format(os.getcwd())
+    url = f"file://{os.getcwd()}/ampl-@VERSION@-x86_64-linux.tar.gz"
 
     license("MIT OR Apache-2.0")
 
@@ -19,7 +19,7 @@ class Ampl(Package):
     requires("target=x86_64:", "platform=linux")
 
     def url_for_version(self, version):
-        return "file://{0}/ampl-{1}-x86_64-linux.tar.gz".format(os.getcwd(), version)
+        return f"file://{os.getcwd()}/ampl-{version}-x86_64-linux.tar.gz"
 
     def install(self, spec, prefix):
         install_tree(".", prefix)

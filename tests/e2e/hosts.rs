@@ -99,8 +99,8 @@ fn journals_of_both_hosts_come_home() {
 }
 
 #[test]
-fn journals_of_another_host_are_fetched_or_it_is_named() {
-    let Some(hosts) = Hosts::start() else { return };
+fn journals_of_another_host_come_by_ssh_or_a_given_command_or_it_is_named() {
+    let Some(mut hosts) = Hosts::start() else { return };
     let scratch = Scratch::new("fetched");
     let run = scratch.path().join("result");
     let job = Job::of(Mpi::OpenMpi, 2 * EACH, "steady", &["60", "kill-1"]);
@@ -108,16 +108,17 @@ fn journals_of_another_host_are_fetched_or_it_is_named() {
     let words = [hosts.launch(Mpi::OpenMpi, EACH), exec, job.words.clone()].concat();
     let finished = job.run(&hosts.on(0, &words), scratch.path());
     assert!(!finished.status.success() && run.join("nodes").is_dir(), "{}", finished.stderr);
-    let ask = |words: &[&str], via: &str| -> Finished {
-        let words = [words, &["--via", via]].concat();
+    let ask = |hosts: &Hosts, words: &[&str]| -> Finished {
         let words: Vec<OsString> = words.iter().map(OsString::from).chain([(&run).into()]).collect();
         job.run(&hosts.on(0, &[vec![ampl().into()], words].concat()), scratch.path()).success()
     };
     let barriers = |asked: &Finished| number(&parse(&asked.stdout)["functions"]["MPI_Barrier"]);
-    // One of two hosts answers.
-    let lacking = ask(&["info", "--json"], "false {host}");
-    assert!(lacking.stderr.contains(&format!("{} does not answer", NAMES[1])), "{}", lacking.stderr);
-    let whole = ask(&["info", "--json"], &hosts.via());
+    // One of two hosts answers: there is no ssh server.
+    let lacking = ask(&hosts, &["info", "--json"]);
+    let said = &lacking.stderr;
+    assert!(said.contains(&format!("{} does not answer", NAMES[1])) && said.contains("refused"), "{said}");
+    assert!(said.contains("--via 'ssh -p 2222 {host}'"), "{said}");
+    let whole = ask(&hosts, &["info", "--json", "--via", &hosts.via()]);
     assert!(!whole.stderr.contains("answer"), "{}", whole.stderr);
     assert!(barriers(&whole) > 1.5 * barriers(&lacking), "{}{}", whole.stdout, lacking.stdout);
     let names = || {
@@ -125,7 +126,12 @@ fn journals_of_another_host_are_fetched_or_it_is_named() {
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>()
     };
     assert!(names().iter().all(|name| NAMES.contains(&&**name)), "{:?}", names());
-    let recovered = ask(&["recover"], &hosts.via());
+    // Now there is one.
+    hosts.serve_ssh();
+    let by_ssh = ask(&hosts, &["info", "--json"]);
+    assert_eq!((by_ssh.stderr.as_str(), barriers(&by_ssh)), ("", barriers(&whole)), "{}", by_ssh.stdout);
+    assert!(names().iter().all(|name| NAMES.contains(&&**name)), "{:?}", names());
+    let recovered = ask(&hosts, &["recover"]);
     let said = &recovered.stderr;
     assert!(said.contains("4 of 4 ranks") && said.contains("have been removed"), "{said}");
     let words = ["ls", "-A", "/dev/shm"].map(OsString::from);

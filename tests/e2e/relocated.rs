@@ -1,13 +1,14 @@
-//! The layout that users install, packed and unpacked in another place: it works from there.
+//! The layout that users install, packed and unpacked in another place: it works from there, and other tools find it. Linters of
+//! the recipes that install it.
 
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi};
-use ampl_tests::place::{Scratch, ampl};
-use ampl_tests::process;
-use ampl_tests::run::{number, parse};
+use ampl_tests::place::{Scratch, ampl, home};
+use ampl_tests::run::{number, parse, text_of};
+use ampl_tests::{process, python};
 
 /// The command of a copy of the layout, as `tar` packs and unpacks it.
 fn unpacked(scratch: &Scratch) -> PathBuf {
@@ -52,4 +53,75 @@ fn an_unpacked_archive_works_where_it_is() {
         );
         finished.success();
     }
+}
+
+/// Loads the module of the layout beside this script, and compiles a program that includes `ampl.h` by each way to it.
+const FOUND: &str = r#"
+set -e
+. /usr/share/modules/init/bash
+flags=$(PKG_CONFIG_PATH=$PWD/elsewhere/share/pkgconfig pkg-config --cflags ampl)
+cc -Werror $flags -fsyntax-only uses.c
+"$CMAKE" -S . -B built -DCMAKE_PREFIX_PATH="$PWD/elsewhere" >cmake.out
+"$CMAKE" --build built >>cmake.out
+module use "$PWD/elsewhere/share/modulefiles"
+module load ampl
+command -v ampl
+ampl --version
+man -w ampl-run
+cc -Werror -fsyntax-only uses.c
+module unload ampl
+! command -v ampl
+. elsewhere/share/bash-completion/completions/ampl
+complete -p ampl
+"#;
+
+const PROJECT: &str = "cmake_minimum_required(VERSION 3.13)\nproject(uses C)\nfind_package(ampl 0.1 REQUIRED)\n\
+    add_library(uses OBJECT uses.c)\ntarget_link_libraries(uses PRIVATE ampl::ampl)\n";
+
+#[test]
+fn modules_pkg_config_and_cmake_find_an_unpacked_archive() {
+    let scratch = Scratch::new("found");
+    let command = unpacked(&scratch);
+    scratch.write("uses.c", "#include <ampl.h>\nvoid uses(void) { ampl_region_begin(\"uses\"); ampl_region_end(\"uses\"); }\n");
+    scratch.write("CMakeLists.txt", PROJECT);
+    let mut shell = Command::new("bash");
+    shell.args(["-c", FOUND]).current_dir(scratch.path()).env_remove("MODULEPATH");
+    shell.env("CMAKE", python::packaging().join("cmake/data/bin/cmake"));
+    let said = process::run(&mut shell, Duration::from_secs(60)).success().stdout;
+    let place = scratch.path().canonicalize().expect("it is ours").join("elsewhere");
+    let prefix = command.ancestors().nth(2).expect("a directory above bin");
+    for file in ["bin/ampl", "share/man/man1/ampl-run.1"] {
+        let path = |prefix: &std::path::Path| prefix.join(file).display().to_string();
+        assert!(said.contains(&path(&place)) || said.contains(&path(prefix)), "{file}: {said}");
+    }
+    assert!(said.contains("complete -F _ampl"), "{said}");
+    let of = |name: &str| text_of(&place.join("share/doc/ampl").join(name));
+    let bill = parse(&of("sbom.cdx.json"));
+    let components = bill["components"].as_array().expect("a list");
+    assert!(components.len() > 100, "{} components", components.len());
+    let licences = of("LICENCES");
+    for component in components {
+        let name = format!("{} v{}", component["name"].as_str().unwrap(), component["version"].as_str().unwrap());
+        assert!(licences.contains(&name), "{name}");
+    }
+    assert!(!of("GLIBC").is_empty() && of("LICENSE-MIT").contains("MIT"));
+}
+
+#[test]
+fn linters_of_the_recipes_pass() {
+    let scratch = Scratch::new("recipes");
+    let recipes = home().join("../integrations/packages");
+    let recipe = text_of(&recipes.join("spack.py"));
+    let recipe = recipe.replace("@VERSION@", "0.1.0").replace("@SHA256@", &"0".repeat(64));
+    let recipe = scratch.write("package.py", &recipe);
+    let lint = |program: &str, words: &[&str], file: &std::path::Path| {
+        let mut command = Command::new(python::packaging().join("bin").join(program));
+        let done = process::run(command.args(words).arg(file), Duration::from_secs(60));
+        assert!(done.status.success(), "{program}: {}{}", done.stdout, done.stderr);
+    };
+    // Spack's own settings for package.py, where the names are those of an import with a star.
+    let check = ["check", "--isolated", "--line-length", "99", "--extend-select", "I", "--ignore"];
+    lint("ruff", &[&check[..], &["E731,E203,F403,F405,F811,F821"]].concat(), &recipe);
+    lint("ruff", &["format", "--isolated", "--check", "--line-length", "99"], &recipe);
+    lint("hadolint", &[], &recipes.join("Dockerfile"));
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::job::Mpi;
 use crate::place::Scratch;
+use crate::process;
 
 /// Two hosts on this machine: names, networks, memory for journals and monotonic clocks of their own. They share files
 /// and processes.
@@ -14,8 +15,13 @@ use crate::place::Scratch;
 pub struct Hosts {
     /// The process that holds each host's namespaces, and its number as seen from here.
     holders: Vec<(Child, String)>,
+    /// The second host's ssh server.
+    server: Option<Child>,
     scratch: Scratch,
 }
+
+/// Time for what takes a moment.
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// Names of the hosts.
 pub const NAMES: [&str; 2] = ["ampl-one", "ampl-two"];
@@ -23,7 +29,7 @@ pub const NAMES: [&str; 2] = ["ampl-one", "ampl-two"];
 impl Hosts {
     /// Both hosts; `None`, with a message, where this machine has no namespaces for us.
     pub fn start() -> Option<Self> {
-        let mut hosts = Self { holders: Vec::new(), scratch: Scratch::new("hosts") };
+        let mut hosts = Self { holders: Vec::new(), server: None, scratch: Scratch::new("hosts") };
         match hosts.begin() {
             Ok(()) => Some(hosts),
             Err(error) => {
@@ -54,7 +60,7 @@ impl Hosts {
             ]);
             command.args([name.as_ref(), names.as_os_str(), ready.as_os_str()]).stdin(Stdio::null());
             let mut child = command.stdout(Stdio::null()).spawn()?;
-            let until = Instant::now() + Duration::from_secs(30);
+            let until = Instant::now() + LIMIT;
             while !ready.exists() && Instant::now() < until && child.try_wait()?.is_none() {
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -92,6 +98,47 @@ impl Hosts {
         words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
 
+    /// Starts an ssh server on the second host, and lets processes of the first in by a key of their own.
+    ///
+    /// # Panics
+    /// With the reason when it does not start: the machine lacks openssh-server.
+    pub fn serve_ssh(&mut self) {
+        let at = |name: &str| self.scratch.path().join(name);
+        let script = "ssh-keygen -q -t ed25519 -N '' -f key && ssh-keygen -q -t ed25519 -N '' -f host-key \
+            && mkdir -p /run/sshd";
+        let mut keys = Command::new("sh");
+        process::run(keys.args(["-c", script]).current_dir(self.scratch.path()), LIMIT).success();
+        let settings = format!(
+            "HostKey {}\nAuthorizedKeysFile {}\nPidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n",
+            at("host-key").display(),
+            at("key.pub").display()
+        );
+        let client = format!(
+            "IdentityFile {}\nIdentitiesOnly yes\nUserKnownHostsFile /dev/null\nStrictHostKeyChecking no\nLogLevel ERROR\n",
+            at("key").display()
+        );
+        let (settings, client) =
+            (self.scratch.write("sshd_config", &settings), self.scratch.write("ssh_config", &client));
+        let bind = ["mount".into(), "--bind".into(), client.into(), "/etc/ssh/ssh_config".into()];
+        let bind = self.on(0, &bind);
+        process::run(Command::new(&bind[0]).args(&bind[1..]), LIMIT).success();
+        let serve = ["/usr/sbin/sshd".into(), "-D".into(), "-e".into(), "-f".into(), settings.into()];
+        let serve = self.on(1, &serve);
+        let mut server = Command::new(&serve[0]);
+        server.args(&serve[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.server = Some(server.spawn().expect("nsenter"));
+        let ask = self.on(0, &["ssh", "-o", "BatchMode=yes", NAMES[1], "true"].map(OsString::from));
+        let until = Instant::now() + LIMIT;
+        loop {
+            let asked = process::run(Command::new(&ask[0]).args(&ask[1..]), LIMIT);
+            match asked.status.success() {
+                true => return,
+                false if Instant::now() > until => panic!("no ssh server: {}", asked.stderr),
+                false => std::thread::sleep(Duration::from_millis(50)),
+            }
+        }
+    }
+
     /// The launcher of `mpi` with `each` ranks on each host, without the program; it is to be started on the first.
     pub fn launch(&self, mpi: Mpi, each: u32) -> Vec<OsString> {
         let [one, two] = [0, 1].map(|host: usize| &self.holders[host].1);
@@ -123,8 +170,8 @@ impl Hosts {
 
 impl Drop for Hosts {
     fn drop(&mut self) {
-        for (child, _) in &mut self.holders {
-            // The namespaces end with it.
+        // The namespaces end with their holders.
+        for child in self.server.iter_mut().chain(self.holders.iter_mut().map(|(child, _)| child)) {
             let _ = child.kill();
             let _ = child.wait();
         }

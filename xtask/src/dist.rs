@@ -1,5 +1,6 @@
 //! `cargo xtask dist`: a release build laid out for installation.
 
+mod licences;
 pub mod package;
 mod replay;
 
@@ -15,7 +16,7 @@ use crate::shell::{cargo, output, root, run as run_command, target};
 /// Builds the command and the library, and returns the directory they were laid out in.
 ///
 /// `bin/ampl`, `bin/ampl-replay`, `lib/libampl.so`, `libexec/`, `include/ampl.h`; under `share/` recipes, the Fortran module,
-/// man pages and completions; all under `target/dist`.
+/// man pages, completions, the environment module, licences; all under `target/dist`.
 ///
 /// # Errors
 /// When the build fails or a file cannot be copied.
@@ -49,6 +50,7 @@ fn whole(profile: &[&str], command: &str, name: &str) -> Result<PathBuf> {
     let dist = lay_out(command, name)?;
     copy(&target().join(command).join("ampl-otf2"), &dist.join("libexec/ampl-otf2"))?;
     replay::build(&dist, command)?;
+    package::add_files(&dist)?;
     Ok(dist)
 }
 

@@ -53,6 +53,16 @@ const NEEDS: &[Need] = &[
         present: || find(&["sbatch"]).is_some() && Path::new("/usr/sbin/slurmd").is_file(),
         packages: &["slurmctld", "slurmd", "slurm-client", "munge"],
     },
+    Need {
+        what: "an ssh server",
+        present: || Path::new("/usr/sbin/sshd").is_file() && find(&["ssh"]).is_some(),
+        packages: &["openssh-server", "openssh-client"],
+    },
+    Need {
+        what: "Environment Modules and pkg-config",
+        present: || Path::new("/usr/share/modules/init/sh").is_file() && find(&["pkg-config"]).is_some(),
+        packages: &["environment-modules", "pkg-config"],
+    },
     Need { what: "pip", present: pip, packages: &["python3", "python3-pip"] },
 ];
 
