@@ -22,8 +22,16 @@ const NOTHING: f64 = 1e-9;
 pub fn bin(bounds: f64, bins: usize) -> usize {
     let last = bins.saturating_sub(1);
     let bounds = if bounds.abs() < NOTHING { 0.0 } else { bounds };
-    let place = (bounds.asinh() / REACH.asinh() + 1.0) / 2.0 * bins as f64;
+    let place = (asinh(bounds) / asinh(REACH) + 1.0) / 2.0 * bins as f64;
     if place.is_nan() { last } else { (place as usize).min(last) }
+}
+
+/// Inverse hyperbolic sine.
+///
+/// The standard library's calls `hypot`, for which the linker takes glibc 2.35; much of the machines that ampl is for have 2.34.
+fn asinh(value: f64) -> f64 {
+    let (size, inverse) = (value.abs(), 1.0 / value.abs());
+    (size + size / ((1.0 + inverse * inverse).sqrt() + inverse)).ln_1p().copysign(value)
 }
 
 /// Origin that residuals of a guide are measured from, and their unit.
