@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A real Slurm of one node, this one, for one command line: `one-node.sh DIRECTORY COMMAND…`. It needs root, and Debian's packages
 # slurmctld, slurmd, slurm-client and munge. Everything that it makes is in DIRECTORY, and ends with the command.
+# A second node, HOST-second, is this machine, too: only jobs that need two nodes, such as heterogeneous ones, are given it.
 # Exit status 77, with the reason, where Slurm does not run here.
 set -euo pipefail
 [ $# -ge 2 ] || { echo "usage: one-node.sh DIRECTORY COMMAND..." >&2; exit 2; }
@@ -31,29 +32,32 @@ cat > "$at/slurm.conf" << END
 ClusterName=ampl
 SlurmctldHost=$host(127.0.0.1)
 SlurmctldPort=$port
-SlurmdPort=$((port + 1))
 AuthType=auth/munge
 AuthInfo=socket=$secret/socket
 CredType=cred/munge
 SlurmUser=root
 StateSaveLocation=$at/state
-SlurmdSpoolDir=$at/spool
+SlurmdSpoolDir=$at/spool-%n
 SlurmctldPidFile=$at/slurmctld.pid
-SlurmdPidFile=$at/slurmd.pid
+SlurmdPidFile=$at/slurmd-%n.pid
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
+SchedulerParameters=bf_interval=1
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 MpiDefault=none
 ReturnToService=2
-NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
-PartitionName=all Nodes=$host Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
+NodeName=$host NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=$(nproc) State=UNKNOWN
+NodeName=$host-second NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=$(nproc) Weight=9 State=UNKNOWN
+PartitionName=all Nodes=$host,$host-second Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
 END
-mkdir -p "$at/state" "$at/spool"
+mkdir -p "$at/state" "$at/spool-$host" "$at/spool-$host-second"
 export SLURM_CONF=$at/slurm.conf
 slurmctld -D -f "$SLURM_CONF" > "$at/slurmctld.out" 2>&1 & started+=($!)
-slurmd -D -f "$SLURM_CONF" -N "$host" > "$at/slurmd.out" 2>&1 & started+=($!)
+for node in "$host" "$host-second"; do
+    slurmd -D -f "$SLURM_CONF" -N "$node" > "$at/$node.out" 2>&1 & started+=($!)
+done
 for _ in $(seq 150); do
     sinfo -h -o %t 2> /dev/null | grep -q '^\(idle\|mix\)' && break
     sleep 0.2

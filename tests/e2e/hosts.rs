@@ -47,18 +47,40 @@ fn run(hosts: &Hosts, arguments: &[&str], settings: &str) -> (Job, Monitored) {
     (job, Monitored { finished, run, scratch })
 }
 
+/// Start and end of each barrier of `rank`.
+fn barriers_of(run: &Monitored, rank: u32) -> Vec<[f64; 2]> {
+    let calls = run.decode(rank).into_iter().filter(|call| call["fn"] == "MPI_Barrier");
+    let times = calls.map(|call| {
+        let start = number(&call["start_ns"]);
+        [start, start + number(&call["duration_ns"])]
+    });
+    times.collect()
+}
+
 #[test]
 fn a_job_over_two_hosts_is_one_run() {
     let Some(hosts) = Hosts::start() else { return };
-    let (_, run) = run(&hosts, &["30"], "");
+    let (_, run) = run(&hosts, &["30"], "[trace]\ntiming = \"all\"\ntime_error = 0\n");
     let run = run.success();
     let info = run.info();
     assert_eq!((&info["complete"], &info["ranks"]), (&true.into(), &(2 * EACH).into()), "{info}");
     assert_eq!(run.functions()["MPI_Barrier"], u64::from(2 * EACH) * 30);
     let said = &run.finished.stderr;
     assert!(said.contains("on 2 hosts") && NAMES.iter().all(|name| said.contains(name)), "{said}");
-    // Clocks are apart, and were measured.
+    // Clocks are 1000 s apart, and no rank leaves a barrier before another has entered it.
     assert_eq!(number(&info["clocks"]["ranks"]), f64::from(EACH), "{info}");
+    let error = number(&info["clocks"]["error_ns"]);
+    assert!(error > 0.0 && error < 100e6, "{info}");
+    let barriers: Vec<Vec<[f64; 2]>> = (0..2 * EACH).map(|rank| barriers_of(&run, rank)).collect();
+    for (turn, first) in barriers[0].iter().enumerate() {
+        let all = || barriers.iter().map(|calls| calls[turn]);
+        let last = all().map(|[start, _]| start).fold(first[0], f64::max);
+        assert!(
+            all().all(|[_, end]| end + error >= last),
+            "{turn}: {error}, {:?}",
+            all().collect::<Vec<_>>()
+        );
+    }
     assert!(!run.run.join("nodes").exists());
 }
 

@@ -70,6 +70,35 @@ fn steps_start_both_mpis_and_several_programs() {
     assert_eq!(record["completeness"]["complete"], true, "{record}");
 }
 
+/// Two programs as components of a heterogeneous job; status 9 where Slurm grants none in time.
+const HETEROGENEOUS: &str = r#"
+cp "$MPICH" ocean; cp "$MPICH" air
+granted=$(timeout 60 salloc --no-shell --ntasks=1 : --ntasks=1 2>&1)
+job=$(echo "$granted" | sed -n 's/.*Granted job allocation //p')
+[ -n "$job" ] || { echo "$granted" >&2; exit 9; }
+"$AMPL" run -o run -- srun --jobid=$job --mpi=pmi2 ./ocean 20 : ./air 20
+"#;
+
+#[test]
+fn components_of_a_heterogeneous_job_are_one_run() {
+    let scratch = Scratch::new("heterogeneous");
+    let place = scratch.path();
+    let program = Mpi::Mpich.compile("steady");
+    let variables = [("MPICH", &*program), ("AMPL", &*ampl())];
+    let Some(finished) = under_slurm(place, &["sh", "-c", HETEROGENEOUS], &variables) else { return };
+    let said = format!("{}{}", finished.stdout, finished.stderr);
+    if finished.status.code() == Some(9) {
+        eprintln!("SKIPPED: no two slurmd run on this machine: {said}");
+        return;
+    }
+    assert!(finished.status.success(), "{said}");
+    let info = info(place, "run");
+    assert_eq!((&info["complete"], &info["ranks"]), (&true.into(), &2.into()), "{info}{said}");
+    let programs = json!([{"program": "ocean", "ranks": "0"}, {"program": "air", "ranks": "1"}]);
+    assert_eq!(info["programs"], programs, "{said}");
+    assert!(said.contains("ampl: ocean (rank 0) : air (1)\n"), "{said}");
+}
+
 /// A job that hangs, seen and recovered from another host, to which srun is the only way.
 const ELSEWHERE: &str = r#"
 job=$(salloc --no-shell --ntasks=2 2>&1 | sed -n 's/.*Granted job allocation //p')

@@ -1,9 +1,11 @@
 //! `cargo xtask dist`: a release build laid out for installation.
 
+mod files;
 mod licences;
 pub mod package;
 mod replay;
 
+pub use files::add as add_files;
 pub use replay::clippy as clippy_of_replayer;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +14,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 
 use crate::shell::{cargo, output, root, run as run_command, target};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Builds the command and the library, and returns the directory they were laid out in.
 ///
@@ -50,7 +54,7 @@ fn whole(profile: &[&str], command: &str, name: &str) -> Result<PathBuf> {
     let dist = lay_out(command, name)?;
     copy(&target().join(command).join("ampl-otf2"), &dist.join("libexec/ampl-otf2"))?;
     replay::build(&dist, command)?;
-    package::add_files(&dist)?;
+    add_files(&dist)?;
     Ok(dist)
 }
 

@@ -24,6 +24,8 @@ Usage: cargo xtask COMMAND
                      set up, then every check; end-to-end runs with fewer, or with more ranks and seeds
   dist               release build into target/dist
   package            the same as a tarball under target/package
+  package --files DIRECTORY
+                     add to a layout what is in a package beside the programs, as dist does
   bench [NAME] [-- ARGS]
                      the benchmarks, or the one of that name
   codegen [--check]  write the generated code and docs/configuration.md, or check that they are up to date
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         ["test", "--all"] => test::run(test::Extent::All),
         ["dist"] => dist::run().map(|_| ()),
         ["package"] => dist::package::run(),
+        ["package", "--files", layout] => dist::add_files(layout.as_ref()),
         ["bench", rest @ ..] => bench::run(rest),
         ["codegen"] => codegen::run(false),
         ["codegen", "--check"] => codegen::run(true),

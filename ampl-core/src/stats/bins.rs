@@ -235,6 +235,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_inverse_sine_is_that_of_the_standard_library() {
+        for value in [0.0, 1e-300, 1e-9, 0.3, 1.0, 17.5, 1e6, 1e100, f64::MAX, f64::INFINITY, f64::NAN] {
+            for value in [value, -value] {
+                let (own, other) = (asinh(value), value.asinh());
+                let is_same = own.to_bits() == other.to_bits() || own.is_nan() && other.is_nan();
+                assert!(is_same || (own - other).abs() <= 1e-15 * other.abs(), "{value}: {own} {other}");
+            }
+        }
+    }
+
+    #[test]
     fn bins_are_symmetric_and_ascend() {
         let at = |bounds: f64| bin(bounds, 128);
         assert_eq!((at(-1e9), at(-1000.0), at(0.0), at(1e9), at(f64::INFINITY)), (0, 0, 64, 127, 127));
