@@ -32,6 +32,7 @@ fn pack(dist: &Path, place: &Path, date: &str) -> Result<PathBuf> {
     }
     fs::create_dir_all(place).with_context(|| place.display().to_string())?;
     run_command(Command::new("cp").arg("-a").arg(dist).arg(&prefix))?;
+    strip(&prefix)?;
     let archive = format!("{name}.tar.gz");
     let options = ["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=go=rX,u+rw"];
     let mut tar = Command::new("tar");
@@ -49,6 +50,19 @@ fn pack(dist: &Path, place: &Path, date: &str) -> Result<PathBuf> {
     write(&place.join("spack/repo.yaml"), "repo:\n  namespace: ampl\n")?;
     write(&place.join(format!("{archive}.sha256")), &(sum + "\n"))?;
     Ok(place.join(archive))
+}
+
+/// Takes the numbers of source lines out of the programs in `prefix`, of which they are three quarters.
+fn strip(prefix: &Path) -> Result<()> {
+    for directory in ["bin", "lib", "libexec"].map(|name| prefix.join(name)) {
+        for file in fs::read_dir(&directory).into_iter().flatten() {
+            let file = file?.path();
+            if file.is_file() && fs::read(&file)?.starts_with(b"\x7fELF") {
+                run_command(Command::new("strip").arg("--strip-debug").arg(&file))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
