@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ampl_core::config::{Keep as Timing, Marker, Mechanism};
 use ampl_core::draw::{Keep, kept, stratum};
-use ampl_core::message::{Directive, MessageLayout, OwnSteps, StepMarker};
+use ampl_core::message::{Directive, MessageLayout, OwnSteps, StepAnnouncement, StepMarker};
 use ampl_core::mpi::{Function, ids};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
@@ -75,6 +75,8 @@ pub struct Shared {
     pub(crate) resolve: Resolve,
     /// Calls that the process makes once in each step.
     named_steps: Mutex<Option<OwnSteps>>,
+    /// Steps that windows are to follow.
+    announced_steps: Mutex<Option<StepAnnouncement>>,
     callers: OnceLock<Callers>,
     functions: OnceLock<FunctionAround>,
     function_names: OnceLock<FunctionName>,
@@ -115,7 +117,7 @@ pub(crate) struct OpenWindow {
     pub markers_met: u64,
     /// True where the clock ends windows, because the marker's region was not named in time, or steps do not go on.
     pub fallen_back: bool,
-    /// The program's steps, once they are announced.
+    /// When windows follow steps, once they are announced; of the calls the first.
     pub steps: Option<StepMarker>,
     /// Ticks paused before it began.
     pub paused_before: u64,
@@ -201,6 +203,7 @@ impl Shared {
             policies,
             resolve,
             named_steps: Mutex::default(),
+            announced_steps: Mutex::default(),
             callers: OnceLock::new(),
             functions: OnceLock::new(),
             function_names: OnceLock::new(),

@@ -11,6 +11,8 @@ use ampl_trace::model::{FollowedSteps, Level, RankTrace, UnannouncedSteps};
 pub struct Following<'a> {
     /// The steps, as the first rank that follows them has noted it.
     pub steps: &'a FollowedSteps,
+    /// Calls that begin windows, with the ranks where they do: several where no call is common to all ranks.
+    pub calls: Vec<(&'a FollowedSteps, RankSet)>,
     /// Ranks that follow them from their first window on.
     pub on_time: RankSet,
     /// Ranks that follow them from a later window on: they were past the visit that was announced.
@@ -50,9 +52,18 @@ pub fn followed<'a>(trace: &'a Trace, plan: &Plan) -> Option<Result<Following<'a
     let Some(&(_, steps)) = all.first() else { return Some(Err(reason(trace, plan))) };
     let is_late = |own: &FollowedSteps| own.first_window > own.window;
     let ranks = |late: bool| RankSet::from_iter(all.iter().filter(|of| is_late(of.1) == late).map(|of| of.0));
+    let place = |own: &'a FollowedSteps| (own.function.as_str(), own.module.as_str(), own.offset);
+    let mut calls: Vec<(&FollowedSteps, Vec<u32>)> = Vec::new();
+    for &(rank, own) in &all {
+        match calls.iter_mut().find(|known| place(known.0) == place(own)) {
+            Some(known) => known.1.push(rank),
+            None => calls.push((own, vec![rank])),
+        }
+    }
     let without = trace.ranks.iter().filter(|rank| rank.process.followed.is_none());
     Some(Ok(Following {
         steps,
+        calls: calls.into_iter().map(|(own, ranks)| (own, RankSet::from_iter(ranks))).collect(),
         on_time: ranks(false),
         late: ranks(true),
         from: all.iter().map(|of| of.1.first_window).max().unwrap_or(steps.window),

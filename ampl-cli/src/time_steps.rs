@@ -2,15 +2,19 @@
 
 use ampl_analysis::followed_steps::{NotFollowed, followed};
 use ampl_core::plan::Plan;
+use ampl_core::units::RankSet;
+use ampl_reader::model::FollowedSteps;
 use ampl_reader::{Symbols, Trace};
 use serde::Serialize;
 
 /// Time steps that windows follow with `window.marker = "auto"`.
 #[derive(Debug, Default, Serialize)]
 pub struct TimeSteps {
-    /// Function and place of the call that begins windows; null where they follow no steps.
+    /// Function and place of the call that begins windows, on the first rank; null where they follow no steps.
     function: Option<String>,
     site: Option<String>,
+    /// These calls with their ranks: several where no call is common to all ranks.
+    calls: Vec<StepCall>,
     /// Steps per window.
     every: Option<u64>,
     /// The visit of the call from which on windows follow steps, and the window that it begins.
@@ -25,6 +29,16 @@ pub struct TimeSteps {
     reason: Option<&'static str>,
 }
 
+/// A call that begins windows on some ranks.
+#[derive(Debug, Serialize)]
+struct StepCall {
+    function: String,
+    site: Option<String>,
+    /// The visit from which on windows follow steps.
+    visit: u64,
+    ranks: String,
+}
+
 impl TimeSteps {
     /// The view of `trace`; `None` with another marker.
     pub fn of(trace: &Trace, plan: &Plan, symbols: &mut Symbols) -> Option<Self> {
@@ -33,9 +47,17 @@ impl TimeSteps {
             Err(why) => return Some(Self { reason: Some(reason(why)), ..Self::default() }),
         };
         let steps = following.steps;
+        let call = |(own, ranks): &(&FollowedSteps, RankSet)| StepCall {
+            function: own.function.clone(),
+            site: (!own.module.is_empty()).then(|| symbols.name(&own.module, own.offset)),
+            visit: own.visit,
+            ranks: ranks.to_string(),
+        };
+        let calls: Vec<StepCall> = following.calls.iter().map(call).collect();
         Some(Self {
-            function: Some(steps.function.clone()),
-            site: (!steps.module.is_empty()).then(|| symbols.name(&steps.module, steps.offset)),
+            function: calls.first().map(|first| first.function.clone()),
+            site: calls.first().and_then(|first| first.site.clone()),
+            calls,
             every: Some(steps.every),
             visit: Some(steps.visit),
             window: Some(steps.window),

@@ -4,9 +4,13 @@
 //! ranks of a window name the same call, a visit of it is announced that no rank has reached when the announcement
 //! comes down: two rounds of the tree ahead of the furthest rank. From that visit on the number of a window follows
 //! from the number of visits, so that it means the same step on every rank.
+//!
+//! Ranks at the edges of a grid may have no call in common. A rank that makes the calls of two others tells how many
+//! visits of one belong to as many steps as visits of the other. Where shared calls so join all ranks, all of them are
+//! announced, each with its own visit of the same step.
 
 use ampl_core::config::Marker;
-use ampl_core::message::{CensusWindow, StepMarker, StepSums};
+use ampl_core::message::{CensusWindow, NamedCall, StepAnnouncement, StepSums};
 use ampl_core::plan::Plan;
 use ampl_core::units::WindowId;
 
@@ -24,7 +28,7 @@ const TIMEOUT_WINDOWS: f64 = 16.0;
 /// Fewest visits from the furthest one reported to the one announced.
 const LEAST_AHEAD: u64 = 2;
 
-/// Finds the call that all ranks name.
+/// Finds the call that all ranks name, or those that join all ranks.
 #[derive(Clone, Debug)]
 pub struct StepFinder {
     ranks: u64,
@@ -63,7 +67,7 @@ impl StepFinder {
     }
 
     /// Takes the next window; returns what is to be announced.
-    pub fn end_window(&mut self, census: &CensusWindow) -> Option<StepMarker> {
+    pub fn end_window(&mut self, census: &CensusWindow) -> Option<StepAnnouncement> {
         let (windows, steps) = (census.windows(), &census.partial.steps);
         if census.reported > 0 && !self.is_announced {
             let most = steps.named.first().map_or(0, |named| named.reports);
@@ -80,16 +84,23 @@ impl StepFinder {
         Some(announced)
     }
 
-    fn announcement(&self, census: &CensusWindow, steps: &StepSums) -> Option<StepMarker> {
-        let named = steps.named.iter().find(|named| named.reports == census.reported)?;
+    fn announcement(&self, census: &CensusWindow, steps: &StepSums) -> Option<StepAnnouncement> {
+        let of_all = |named: &&NamedCall| named.reports == census.reported;
+        let common = steps.named.iter().find(of_all).map(std::slice::from_ref);
+        let is_joined =
+            steps.naming == census.reported && steps.sets() == 1 && !steps.is_cut && !steps.disagree;
+        let named = common.or(is_joined.then_some(&steps.named[..]))?;
         let rate = f64::from(steps.rate);
         let ahead = (2.0 * self.round as f64 * rate).ceil() as u64;
+        // Visits that the set's first call has, or would have, on the rank that is furthest.
+        let furthest = named.iter().map(|of| i128::from(of.visits) - i128::from(of.lead)).max()?;
+        let first = furthest + i128::from(ahead.max(LEAST_AHEAD));
+        let visit = |of: &NamedCall| u64::try_from(first + i128::from(of.lead)).ok();
         let steps_of_shortest = SHORTEST_NS as f64 / Marker::AUTO_PERIOD_NS as f64 * rate;
         let every = (steps_of_shortest / self.every as f64).ceil().max(1.0) as u64 * self.every;
         let window_s = every as f64 / rate * Marker::AUTO_PERIOD_NS as f64 * 1e-9;
-        Some(StepMarker {
-            call: named.call,
-            visit: named.visits.saturating_add(ahead.max(LEAST_AHEAD)),
+        Some(StepAnnouncement {
+            calls: named.iter().map(|of| Some((of.call, visit(of)?))).collect::<Option<_>>()?,
             // The clock ends windows up to there: one round leaves the numbers of most windows without a hole.
             window: WindowId(census.last_window.0.saturating_add(1 + self.round)),
             every: every.min(u16::MAX.into()) as u16,
@@ -106,7 +117,7 @@ impl StepFinder {
 #[cfg(test)]
 mod tests {
     use ampl_core::config::Config;
-    use ampl_core::message::{MessageLayout, OwnSteps, StepCall};
+    use ampl_core::message::{MessageLayout, OwnCall, OwnSteps, StepCall, StepMarker};
 
     use super::*;
 
@@ -131,7 +142,8 @@ mod tests {
     }
 
     fn own(calls: &[(StepCall, u64)], rate: f32) -> Option<OwnSteps> {
-        Some(OwnSteps { calls: calls.to_vec(), rate })
+        let own = |&(call, visits): &(StepCall, u64)| OwnCall { call, visits, before: 0 };
+        Some(OwnSteps { calls: calls.iter().map(own).collect(), rate })
     }
 
     #[test]
@@ -143,7 +155,8 @@ mod tests {
         let marker = finder.end_window(&census(&plan, 8, &ranks)).expect("all name the sum");
         // A level below the root: 4 windows up and down, 8 for two rounds, 5.5 steps each.
         let visit = 42 + 44;
-        assert_eq!(marker, StepMarker { call: SUM, visit, window: WindowId(13), every: 1, timeout_s: 10 });
+        let expected = StepMarker { call: SUM, visit, window: WindowId(13), every: 1, timeout_s: 10 };
+        assert_eq!(marker, expected.into());
         assert_eq!(finder.end_window(&census(&plan, 9, &ranks)), None);
         assert_eq!(finder.unannounced(), None);
     }
@@ -157,10 +170,36 @@ mod tests {
             let mut finder = StepFinder::new(&plan).unwrap();
             let marker = finder.end_window(&census(&plan, 3, &[own(&[(SUM, 9)], rate)])).unwrap();
             assert_eq!(marker.every, expected, "{rate} {every}");
-            assert!(marker.visit >= 9 + LEAST_AHEAD);
+            assert!(marker.calls[0].1 >= 9 + LEAST_AHEAD);
             // Steps of 32 s, three in a window.
             assert_eq!(marker.timeout_s, if rate < 1.0 { 16 * 96 } else { 10 });
         }
+    }
+
+    #[test]
+    fn shared_calls_join_ranks_that_have_none_in_common() {
+        let plan = plan(3, 1);
+        let [left, right] = [SEND, SUM];
+        let rank = |calls: &[(StepCall, u64, u64)]| {
+            let own = |&(call, visits, before): &(StepCall, u64, u64)| OwnCall { call, visits, before };
+            Some(OwnSteps { calls: calls.iter().map(own).collect(), rate: 2.0 })
+        };
+        // The middle one has made three visits of `left` more before its first step.
+        let ranks = [rank(&[(left, 43, 3)]), rank(&[(left, 42, 3), (right, 39, 0)]), rank(&[(right, 41, 0)])];
+        let mut finder = StepFinder::new(&plan).unwrap();
+        let announced = finder.end_window(&census(&plan, 8, &ranks)).expect("the middle one joins them");
+        let ahead = 16;
+        assert_eq!(announced.calls, [(left, 41 + 3 + ahead), (right, 41 + ahead)]);
+        // A second one that joins them must find the same.
+        let other = rank(&[(left, 40, 2), (right, 39, 0)]);
+        let [one, _, two] = ranks.clone();
+        let mut finder = StepFinder::new(&plan).unwrap();
+        assert_eq!(finder.end_window(&census(&plan, 8, &[ranks[1].clone(), other, two.clone()])), None);
+        // None joins them, or a rank names nothing.
+        for last in [two.clone(), rank(&[])] {
+            assert_eq!(finder.end_window(&census(&plan, 9, &[one.clone(), last, two.clone()])), None);
+        }
+        assert_eq!(finder.unannounced(), Some(Naming { reported: 3, naming: 2, agreeing: 1 }));
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Tree {
         self.decide(thread.as_deref_mut());
         moved |= self.send()?;
         let Some(thread) = thread else { return Ok(moved) };
-        if let Some(marker) = self.node.announced().filter(|_| !self.knows_steps) {
+        if let Some(marker) = self.node.announced().filter(|_| !self.knows_steps).cloned() {
             self.knows_steps = true;
             thread.shared().announce_steps(marker);
         }

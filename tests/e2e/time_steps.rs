@@ -1,5 +1,6 @@
 //! Windows that follow the program's steps (`window.marker = "auto"`).
 
+use ampl_core::units::{Rank, RankSet};
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::run::{Form, Monitored, monitor, window};
 use serde_json::Value;
@@ -23,6 +24,46 @@ fn said(run: &Monitored) -> String {
 fn begun(run: &Monitored, rank: u32, of: &Value) -> Vec<Option<u64>> {
     let is_marker = |call: &&Value| call["fn"] == of["function"] && call["site"] == of["site"];
     run.decode(rank).iter().filter(is_marker).map(window).collect()
+}
+
+/// Function and place of calls, as the run's JSON has them, on `rank`.
+fn call_of(of: &Value, rank: u32) -> Value {
+    let holds = |call: &&Value| RankSet::parse(call["ranks"].as_str().unwrap()).unwrap().contains(Rank(rank));
+    of["calls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(holds)
+        .unwrap_or_else(|| panic!("none on {rank}: {of}"))
+        .clone()
+}
+
+#[test]
+fn steps_are_the_same_on_ranks_that_share_no_call() {
+    const STEPS: u64 = 220;
+    for (mpi, ranks) in [(Mpi::OpenMpi, 3), (Mpi::Mpich, 4)] {
+        let run = run(mpi, ranks, ["edges", "220", "25000"]);
+        let info = run.info();
+        let of = &info["time_steps"];
+        assert!(of["reason"].is_null() && of["without"] == "" && of["late"] == "", "{of}");
+        assert_eq!(of["calls"].as_array().map(Vec::len), Some(2), "{of}");
+        let (first, every) = (number(&of["window"]), number(&of["every"]));
+        // The step that begins the first window is the same on all ranks, and so are those behind it.
+        let mut step_of_first = None;
+        for rank in 0..ranks {
+            let call = call_of(of, rank);
+            let own = begun(&run, rank, &call);
+            let before = own.len() as u64 - STEPS;
+            let step = number(&call["visit"]) - before;
+            assert_eq!(*step_of_first.get_or_insert(step), step, "rank {rank}: {of}");
+            for (index, window) in (1..).zip(&own[before as usize..]).filter(|&(index, _)| index >= step) {
+                assert_eq!(*window, Some(first + (index - step) / every), "rank {rank}, step {index}: {of}");
+            }
+        }
+        assert!(step_of_first > Some(1) && step_of_first < Some(STEPS), "{of}");
+        assert_eq!(run.timesteps()["count"], STEPS);
+        assert!(said(&run).contains("and 1 other call of the same steps"), "{}", said(&run));
+    }
 }
 
 /// Asserts that from the announced visit on each rank has one window for each of its steps.

@@ -3,6 +3,7 @@
  * plain   one step to warm up, a barrier, then STEPS steps; every 20th, from the first on, gathers
  * solver  iterations in each step, 2 to 8, and no step to warm up
  * mixed   even ranks exchange by another call than odd ones: no call is common to all
+ * edges   a column that is not periodic, a call for each neighbour: the first and the last rank have none in common
  * none    no loop: waits for STEPS steps' time at places of their own
  */
 #define _DEFAULT_SOURCE
@@ -55,6 +56,31 @@ static APART void pair_step(void) {
                      MPI_STATUS_IGNORE);
 }
 
+static APART void from_above(void) {
+    MPI_Sendrecv(&left, 1, MPI_DOUBLE, rank - 1, 6, &right, 1, MPI_DOUBLE, rank - 1, 6, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+}
+
+static APART void from_below(void) {
+    MPI_Sendrecv(&left, 1, MPI_DOUBLE, rank + 1, 6, &right, 1, MPI_DOUBLE, rank + 1, 6, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+}
+
+static APART void edges_step(void) {
+    usleep(pace);
+    if (rank > 0) from_above();
+    if (rank < size - 1) from_below();
+}
+
+/* The rank above answers from elsewhere: visits of the two calls differ. */
+static APART void edges_start(void) {
+    if (rank > 0) from_above();
+    if (rank < size - 1)
+        MPI_Sendrecv(&left, 1, MPI_DOUBLE, rank + 1, 6, &right, 1, MPI_DOUBLE, rank + 1, 6, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 #define ONCE                    \
     usleep(pace * (steps / 16)); \
     MPI_Allreduce(&left, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
@@ -72,6 +98,9 @@ int main(int argc, char **argv) {
         for (int i = 0; i < steps; i++) solve(2 + i * 5 % 7);
     } else if (!strcmp(shape, "mixed")) {
         for (int i = 0; i < steps; i++) pair_step();
+    } else if (!strcmp(shape, "edges")) {
+        edges_start();
+        for (int i = 0; i < steps; i++) edges_step();
     } else if (!strcmp(shape, "none")) {
         FOUR FOUR FOUR FOUR
     } else {

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use ampl_core::message::{OwnSteps, StepMarker};
+use ampl_core::message::{OwnSteps, StepAnnouncement, StepCall, StepMarker};
 
 use super::Shared;
 use crate::window::Boundary;
@@ -24,18 +24,23 @@ impl Shared {
     }
 
     /// Takes an announcement: from the window before its first one on the clock ends no window.
-    pub fn announce_steps(&self, marker: StepMarker) {
+    pub fn announce_steps(&self, announced: impl Into<StepAnnouncement>) {
+        let announced = announced.into();
         let mut open = self.lock();
         // The last window, which `MPI_Finalize` has ended, has no end either.
         if self.finds_steps() && open.steps.is_none() && open.until != u64::MAX {
-            open.steps = Some(marker);
+            open.steps = announced.markers().next();
+            *self.announced_steps.lock().unwrap_or_else(PoisonError::into_inner) = Some(announced);
             let since = open.since;
             self.open_next(&mut open, since);
         }
     }
 
-    /// The steps that windows are to follow.
-    pub(crate) fn announced_steps(&self) -> Option<StepMarker> {
-        self.lock().steps
+    /// The steps that windows are to follow, by the first of the announced calls that is among `named`.
+    pub(crate) fn announced_steps(&self, named: &[StepCall]) -> Option<StepMarker> {
+        let announced = self.announced_steps.lock().unwrap_or_else(PoisonError::into_inner);
+        // A call of all ranks needs no choice.
+        let is_own = |marker: &StepMarker, all: usize| all == 1 || named.contains(&marker.call);
+        announced.as_ref().and_then(|all| all.markers().find(|marker| is_own(marker, all.calls.len())))
     }
 }

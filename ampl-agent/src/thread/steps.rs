@@ -7,7 +7,7 @@
 use std::hash::Hasher;
 
 use ampl_core::config::Keep;
-use ampl_core::message::{MOST_NAMED, OwnSteps, StepCall, StepMarker};
+use ampl_core::message::{MOST_NAMED, OwnCall, OwnSteps, StepCall, StepMarker};
 use ampl_core::mpi::{Class, Function};
 use ampl_core::units::WindowId;
 use ampl_trace::loops::{Calls, Set, Token, Ways, fold, raw_hashes};
@@ -45,6 +45,8 @@ pub(super) struct Steps {
     /// Calls at the last search.
     searched: u64,
     running: Option<Running>,
+    /// Calls that were named last.
+    named: Vec<StepCall>,
     following: Option<Following>,
 }
 
@@ -63,8 +65,8 @@ struct Shape {
 /// A loop that goes on.
 #[derive(Debug)]
 struct Running {
-    /// Shapes of which each step has one call, in the order in which they were met.
-    once: Vec<u32>,
+    /// Shapes of which each step has one call, in the order in which they were met, and their calls before the first step.
+    once: Vec<(u32, u64)>,
     /// Window and visits of the first of these when it was found.
     since: (u64, u64),
     /// The same at the last look.
@@ -78,7 +80,7 @@ struct Running {
 /// A loop that a search has found.
 #[derive(Debug)]
 struct Loop {
-    once: Vec<u32>,
+    once: Vec<(u32, u64)>,
     steps: u64,
     /// Times that something else came between its steps.
     breaks: u64,
@@ -158,6 +160,9 @@ impl Thread {
             steps.running = Some(running);
             own
         });
+        if let Some(named) = &named {
+            steps.named = named.calls.iter().map(|own| own.call).collect();
+        }
         self.shared.name_steps(named);
     }
 
@@ -167,8 +172,10 @@ impl Thread {
         let before = steps.running.take();
         let Some(found) = found else { return };
         if let Some(mut running) = before {
-            running.once.retain(|shape| found.once.contains(shape));
-            if !running.once.is_empty() {
+            let mut once = found.once.clone();
+            once.retain(|of| running.once.iter().any(|known| known.0 == of.0));
+            if !once.is_empty() {
+                running.once = once;
                 if found.breaks > running.breaks.0 {
                     running.breaks = (found.breaks, found.steps);
                 }
@@ -177,7 +184,7 @@ impl Thread {
                 return;
             }
         }
-        let first = &steps.shapes[found.once[0] as usize];
+        let first = &steps.shapes[found.once[0].0 as usize];
         let since = (window, self.visits_of(first));
         let breaks = (found.breaks, found.steps);
         steps.running = Some(Running { once: found.once, since, last: since, breaks, lasts: false });
@@ -185,13 +192,12 @@ impl Thread {
 
     /// Calls to be named, where the loop lasts and still goes on.
     fn own_steps(&self, steps: &Steps, running: &mut Running) -> Option<OwnSteps> {
-        let calls: Vec<(StepCall, u64)> = running
-            .once
-            .iter()
-            .map(|&shape| &steps.shapes[shape as usize])
-            .map(|shape| (shape.call, self.visits_of(shape)))
-            .collect();
-        let now = (steps.window, calls.first()?.1);
+        let own = |&(shape, before): &(u32, u64)| {
+            let shape = &steps.shapes[shape as usize];
+            OwnCall { call: shape.call, visits: self.visits_of(shape), before }
+        };
+        let calls: Vec<OwnCall> = running.once.iter().map(own).collect();
+        let now = (steps.window, calls.first()?.visits);
         let rate = |from: (u64, u64)| {
             (now.1.saturating_sub(from.1)) as f32 / (now.0.saturating_sub(from.0)).max(1) as f32
         };
@@ -224,8 +230,11 @@ impl Thread {
             work: MOST_WORK,
         };
         let found = calls.find(&grammar).ok()??;
-        let may_end = |shape: &u32| steps.shapes[*shape as usize].may_end_windows();
-        let once: Vec<u32> = found.once.into_iter().filter(may_end).take(MOST_NAMED).collect();
+        let own = |(shape, inside): (u32, u64)| {
+            let own = &steps.shapes[shape as usize];
+            own.may_end_windows().then(|| (shape, self.visits_of(own).saturating_sub(inside)))
+        };
+        let once: Vec<(u32, u64)> = found.once.into_iter().filter_map(own).take(MOST_NAMED).collect();
         let (steps, breaks, is_left) = (found.steps, found.rare, found.wind_down > 0);
         (!once.is_empty()).then_some(Loop { once, steps, breaks, is_left })
     }
@@ -303,7 +312,7 @@ impl Thread {
     #[cold]
     pub fn follow_steps(&mut self) {
         let Some(mut steps) = self.steps.take_if(|steps| steps.following.is_none()) else { return };
-        if let Some(marker) = self.shared.announced_steps() {
+        if let Some(marker) = self.shared.announced_steps(&steps.named) {
             let StepCall { function, path } = marker.call;
             let own = self.sites.entries().filter(|of| of.1 == function).map(|of| of.0);
             let own: Vec<u32> = own.collect();

@@ -2,7 +2,7 @@
 //! ticks once a nanosecond.
 
 use ampl_agent::{CallEnd, Thread};
-use ampl_core::message::{OwnSteps, StepCall, StepMarker};
+use ampl_core::message::{OwnCall, OwnSteps, StepAnnouncement, StepCall, StepMarker};
 use ampl_core::mpi::{Function, ids};
 use ampl_core::units::WindowId;
 use ampl_trace::model::FollowedSteps;
@@ -76,8 +76,8 @@ impl Program {
     }
 }
 
-fn function(call: &(StepCall, u64)) -> u16 {
-    call.0.function
+fn function(own: &OwnCall) -> u16 {
+    own.call.function
 }
 
 const STEP: [Call; 4] = [RECEIVE, SEND, WAIT, SUM];
@@ -95,11 +95,11 @@ fn windows_follow_an_announced_visit() {
     let named = program.named().unwrap();
     let functions: Vec<u16> = named.calls.iter().map(function).collect();
     assert_eq!(functions, STEP.map(|call| call.0.0));
-    assert!(named.calls.iter().all(|call| call.1 == visits));
+    assert!(named.calls.iter().all(|own| (own.visits, own.before) == (visits, 0)));
     let per_window = (PERIOD_NS / STEP_NS) as f32;
     assert!((per_window - 1.0..=per_window + 2.0).contains(&named.rate), "{named:?}");
 
-    let (call, visit) = (named.calls[3].0, visits + 20);
+    let (call, visit) = (named.calls[3].call, visits + 20);
     let marker = StepMarker { call, visit, window: WindowId(9), every: 2, timeout_s: 10 };
     program.job.shared.announce_steps(marker);
     for _ in 0..60 {
@@ -127,7 +127,7 @@ fn a_rank_that_is_past_the_visit_has_the_numbers_of_the_others() {
     let run = |late: u64| {
         let mut program = Program::new(AUTO);
         let marker = |program: &Program| {
-            let call = program.named().expect("named after 60 steps").calls[0].0;
+            let call = program.named().expect("named after 60 steps").calls[0].call;
             StepMarker { call, visit: 70, window: WindowId(8), every: 3, timeout_s: 10 }
         };
         for step in 0..160 {
@@ -154,11 +154,33 @@ fn a_rank_that_is_past_the_visit_has_the_numbers_of_the_others() {
 }
 
 #[test]
+fn of_several_calls_announced_a_rank_follows_the_first_of_its_own() {
+    let mut program = Program::new(AUTO);
+    // A visit before the first step, of one call alone.
+    program.step(&[RECEIVE, START], 1000);
+    (0..60).for_each(|_| program.step(&STEP, STEP_NS));
+    let named = program.named().expect("named after 1.8 s").calls;
+    let numbers: Vec<(u64, u64)> = named.iter().map(|own| (own.visits, own.before)).collect();
+    assert_eq!(numbers, [(61, 1), (60, 0), (60, 0), (60, 0)]);
+    // A call of other ranks alone, and two of this rank's own.
+    let elsewhere = StepCall { function: START.0.0, path: 1 };
+    let calls = vec![(elsewhere, 7), (named[0].call, 71), (named[1].call, 70)];
+    let announced = StepAnnouncement { calls, window: WindowId(9), every: 1, timeout_s: 10 };
+    program.job.shared.announce_steps(announced);
+    (0..40).for_each(|_| program.step(&STEP, STEP_NS));
+    let (windows, followed) = program.end();
+    let followed = followed.expect("it follows");
+    let own = (&*followed.function, followed.visit, followed.first_visit, followed.first_window);
+    assert_eq!(own, ("MPI_Irecv", 71, 71, 9));
+    assert_eq!(windows.iter().filter(|of| of.0 >= 9).count(), 31);
+}
+
+#[test]
 fn the_clock_ends_windows_again_where_steps_do_not_go_on() {
     for before in [10, 100] {
         let mut program = Program::new(AUTO);
         (0..60).for_each(|_| program.step(&STEP, STEP_NS));
-        let call = program.named().expect("named after 1.8 s").calls[0].0;
+        let call = program.named().expect("named after 1.8 s").calls[0].call;
         let marker = StepMarker { call, visit: 100, window: WindowId(9), every: 1, timeout_s: 3 };
         program.job.shared.announce_steps(marker);
         (0..before).for_each(|_| program.step(&STEP, STEP_NS));
@@ -280,7 +302,7 @@ proptest! {
     ) {
         let mut program = Program::new(AUTO);
         (0..50).for_each(|_| program.step(&STEP, STEP_NS));
-        let call = program.named().expect("named after 1.5 s").calls[1].0;
+        let call = program.named().expect("named after 1.5 s").calls[1].call;
         let marker = StepMarker { call, visit, window: WindowId(window), every, timeout_s: 60 };
         let mut begins = Vec::new();
         for step in 50..220u64 {

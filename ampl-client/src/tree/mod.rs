@@ -28,7 +28,7 @@
 //! - The number of finished ranks only grows; of directives the one with the highest update counts.
 //! - Only the last message of an edge is not made up for by a later one. [`Node::repeat_end`] sends it again, and its
 //!   receiver answers again.
-//! - A [`StepMarker`](ampl_core::message::StepMarker) is sent once. Ranks that miss it keep the period, and say so.
+//! - A [`StepAnnouncement`](ampl_core::message::StepAnnouncement) is sent once. Ranks that miss it keep the period, and say so.
 //!
 //! A transport that breaks for good is an edge that has fallen silent: the ranks behind it are missing from every
 //! window, which is flagged, and at the end they are waited for until the finalize time-out.

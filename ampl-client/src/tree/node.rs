@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use ampl_core::message::{
     CensusWindow, Directive, DownMessage, MessageLayout, MetricSummary, OwnSteps, Reference,
-    RetrospectiveDecision, StepMarker, Summary, UpMessage,
+    RetrospectiveDecision, StepAnnouncement, Summary, UpMessage,
 };
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
@@ -51,7 +51,7 @@ pub struct Node {
     /// Calls that this rank makes once in each step.
     steps: Option<OwnSteps>,
     /// The program's steps, which windows follow.
-    marker: Option<StepMarker>,
+    marker: Option<StepAnnouncement>,
     done: bool,
     bytes: Vec<u8>,
 }
@@ -386,7 +386,7 @@ impl Node {
     }
 
     /// At the root: announces to the tree that windows follow steps. Only the first announcement counts.
-    pub fn announce(&mut self, marker: StepMarker) {
+    pub fn announce(&mut self, marker: StepAnnouncement) {
         if self.marker.is_none() {
             self.marker = Some(marker);
             self.children.iter_mut().for_each(|child| child.marker_due = true);
@@ -394,8 +394,8 @@ impl Node {
     }
 
     /// The steps that windows follow, once they are announced.
-    pub fn announced(&self) -> Option<StepMarker> {
-        self.marker
+    pub fn announced(&self) -> Option<&StepAnnouncement> {
+        self.marker.as_ref()
     }
 
     /// Takes a message from the parent.
@@ -424,8 +424,9 @@ impl Node {
         let child = &mut self.children[number];
         self.bytes.clear();
         // Before all others: each of them that it waits for is one more visit that it may come too late for.
-        if let Some(marker) = self.marker.filter(|_| std::mem::take(&mut child.marker_due) && !done) {
-            DownMessage::Steps(marker).encode(&self.shape, &mut self.bytes);
+        let due = std::mem::take(&mut child.marker_due) && !done;
+        if let Some(marker) = self.marker.as_ref().filter(|_| due) {
+            DownMessage::Steps(marker.clone()).encode(&self.shape, &mut self.bytes);
             return Some(&self.bytes);
         }
         let directive_due = child.directive_due && !done;

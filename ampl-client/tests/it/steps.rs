@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use ampl_client::Node;
 use ampl_client::steps::{Naming, StepFinder};
 use ampl_core::config::Config;
-use ampl_core::message::{OwnSteps, StepCall, StepMarker, Summary};
+use ampl_core::message::{OwnCall, OwnSteps, StepAnnouncement, StepCall, StepMarker, Summary};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 
@@ -28,7 +28,7 @@ impl Job {
     }
 
     /// Ends `window` on all ranks and lets the tree come to rest; returns the announcement.
-    fn window(&mut self, window: u64, own: impl Fn(u32) -> Option<OwnSteps>) -> Option<StepMarker> {
+    fn window(&mut self, window: u64, own: impl Fn(u32) -> Option<OwnSteps>) -> Option<StepAnnouncement> {
         let summary = Summary::empty(&self.plan);
         let mut messages = VecDeque::new();
         for rank in (0..RANKS).rev() {
@@ -50,7 +50,7 @@ impl Job {
         let mut announced = None;
         while let Some(census) = self.nodes[0].next_census() {
             if let Some(marker) = self.finder.end_window(&census) {
-                self.nodes[0].announce(marker);
+                self.nodes[0].announce(marker.clone());
                 announced = Some(marker);
             }
         }
@@ -70,7 +70,8 @@ impl Job {
 }
 
 fn steps(calls: Vec<(StepCall, u64)>) -> Option<OwnSteps> {
-    Some(OwnSteps { calls, rate: 2.5 })
+    let own = |(call, visits)| OwnCall { call, visits, before: 0 };
+    Some(OwnSteps { calls: calls.into_iter().map(own).collect(), rate: 2.5 })
 }
 
 #[test]
@@ -84,19 +85,44 @@ fn a_call_that_all_ranks_name_is_announced_to_all() {
             let late = rank == RANKS - 1 && window < 6;
             if late { None } else { steps(vec![(own, 7), (SUM, visits)]) }
         };
-        let announced: Vec<Option<StepMarker>> =
+        let announced: Vec<Option<StepAnnouncement>> =
             (0..9).map(|window| job.window(window, |rank| of(window, rank))).collect();
         assert!(
             announced.iter().enumerate().all(|(at, marker)| marker.is_some() == (at == 6)),
             "{announced:?}"
         );
-        let marker = announced[6].unwrap();
+        let marker = announced[6].as_ref().unwrap();
         // Two levels below the root: 6 windows up and down, twice.
         let visit = 62 + 30;
-        assert_eq!(marker, StepMarker { call: SUM, visit, window: WindowId(13), every: 1, timeout_s: 10 });
+        let expected = StepMarker { call: SUM, visit, window: WindowId(13), every: 1, timeout_s: 10 };
+        assert_eq!(*marker, expected.into());
         assert!(job.nodes.iter().all(|node| node.announced() == Some(marker)));
         assert_eq!(job.finder.unannounced(), None);
     }
+}
+
+#[test]
+fn shared_calls_that_join_all_ranks_are_announced_to_all() {
+    let mut job = Job::new("[window]\nmarker = \"auto\"\n");
+    let call = |path: u64| StepCall { function: 5, path };
+    // A grid of 9 columns and 8 rows, and a rank beyond: calls for each neighbour, as its place is in a row and a column.
+    let own = |rank: u32, visits: u64| {
+        let (column, row) = (rank % 9, rank / 9);
+        let has = [column > 0, column < 8, row > 0, row < 8];
+        let calls = (0..4).filter(|&side| has[side as usize]);
+        let before = |side: u64| 3 * side + 1;
+        let own = calls.map(|side| OwnCall {
+            call: call(side),
+            visits: visits + before(side),
+            before: before(side),
+        });
+        Some(OwnSteps { calls: own.collect(), rate: 2.5 })
+    };
+    let announced = job.window(8, |rank| own(rank, 50 + u64::from(rank == 70))).expect("all are joined");
+    let visits: Vec<u64> =
+        (0..4).map(|side| announced.calls.iter().find(|of| of.0 == call(side)).unwrap().1).collect();
+    assert_eq!(visits, [1, 4, 7, 10].map(|before| 51 + 30 + before));
+    assert!(job.nodes.iter().all(|node| node.announced() == Some(&announced)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::partial::MessageLayout;
 use super::retrospective::{self, Reference, RetrospectiveDecision};
-use super::steps::{StepCall, StepMarker};
+use super::steps::{MOST_NAMED, StepAnnouncement, StepCall};
 use super::stratification::StratifiedGroup;
 use super::wire::{Reader, Writer};
 use super::{
@@ -68,7 +68,7 @@ pub enum DownMessage {
     /// Retrospective decision about a window.
     Retrospective(RetrospectiveDecision),
     /// Windows follow the program's steps.
-    Steps(StepMarker),
+    Steps(StepAnnouncement),
     /// Every rank has finished; nothing follows.
     Done,
 }
@@ -76,13 +76,15 @@ pub enum DownMessage {
 impl DownMessage {
     pub(super) const HEADER: usize = 8 + 3 * 8;
     const STRATUM: usize = 2 + 2 + 4 + 4 + 8;
+    const STEP_CALL: usize = 2 + 8 + 8;
 
     /// Bytes of every down message between nodes of that shape.
     pub fn encoded_len(shape: &MessageLayout) -> usize {
         let retrospective = shape.retrospective.as_ref().map_or(0, retrospective::payload);
         let more = shape.divisions.as_ref();
         let more = more.map_or(0, |more| more.more_strata() * Self::STRATUM + more.down_payload());
-        Self::HEADER + retrospective.max(Self::strata_payload(shape.strata()) + more)
+        let steps = if shape.steps { MOST_NAMED * Self::STEP_CALL } else { 0 };
+        Self::HEADER + retrospective.max(Self::strata_payload(shape.strata()) + more).max(steps)
     }
 
     pub(super) fn strata_payload(strata: usize) -> usize {
@@ -118,14 +120,19 @@ impl DownMessage {
                 to.u64(decision.seed);
                 decision.encode(&mut to);
             }
-            Self::Steps(marker) => {
+            Self::Steps(announcement) => {
                 to.bytes(&[VERSION, KIND_STEPS]);
-                to.u16(marker.timeout_s);
-                to.u16(marker.call.function);
-                to.u16(marker.every);
-                to.u64(marker.visit);
-                to.u64(marker.window.0);
-                to.u64(marker.call.path);
+                to.u16(announcement.timeout_s);
+                to.u16(announcement.calls.len() as u16);
+                to.u16(announcement.every);
+                to.u64(0);
+                to.u64(announcement.window.0);
+                to.u64(0);
+                for (call, visit) in &announcement.calls {
+                    to.u16(call.function);
+                    to.u64(call.path);
+                    to.u64(*visit);
+                }
             }
             Self::Directive(directive) => {
                 to.bytes(&[VERSION, KIND_DIRECTIVE, 0]);
@@ -170,14 +177,19 @@ impl DownMessage {
                     .map(Self::Retrospective);
             }
             KIND_STEPS => {
-                from.expect_padded(0)?;
-                let call = StepCall { function: strata, path: seed };
-                if usize::from(strata) >= FUNCTION_COUNT || guides == 0 {
+                from.expect_padded(usize::from(strata) * Self::STEP_CALL)?;
+                let mut calls = Vec::with_capacity(usize::from(strata));
+                for _ in 0..strata {
+                    let call = StepCall { function: from.u16(), path: from.u64() };
+                    calls.push((call, from.u64()));
+                }
+                let are_known = calls.iter().all(|of| usize::from(of.0.function) < FUNCTION_COUNT);
+                if guides == 0 || calls.is_empty() || calls.len() > MOST_NAMED || !are_known {
                     return Err(MessageError::Value { field: "steps" });
                 }
-                let (visit, window, every) = (update, first_window, guides);
                 let timeout_s = u16::from_le_bytes([low, mechanism]);
-                return Ok(Self::Steps(StepMarker { call, visit, window, every, timeout_s }));
+                let (window, every) = (first_window, guides);
+                return Ok(Self::Steps(StepAnnouncement { calls, window, every, timeout_s }));
             }
             KIND_DONE => from.expect_padded(usize::from(strata) * Self::STRATUM)?,
             _ => from.expect_some(usize::from(strata) * Self::STRATUM)?,

@@ -6,7 +6,7 @@
 //! [`Reference`] has come to bin them by. A [`RetrospectiveDecision`] comes down for it.
 //!
 //! Where windows are to follow the program's steps, ranks name the calls of a step in their summaries ([`StepSums`]), and
-//! a [`StepMarker`] comes down.
+//! a [`StepAnnouncement`] comes down.
 
 mod decision;
 mod down;
@@ -26,7 +26,7 @@ pub use partial::{CellKey, CellSums, MessageLayout, MetricMoments, PartialSums, 
 pub use retrospective::{
     GroupDecision, GroupReference, MOST_STRATA, Reference, RetrospectiveDecision, StratumDecision,
 };
-pub use steps::{MOST_NAMED, NamedCall, OwnSteps, StepCall, StepMarker, StepSums};
+pub use steps::{MOST_NAMED, NamedCall, OwnCall, OwnSteps, StepAnnouncement, StepCall, StepMarker, StepSums};
 pub use stratification::{
     Own, Sampled, Stratification, Stratifications, StratifiedGroup, StratifiedSums, StratumCount, StratumSums,
 };

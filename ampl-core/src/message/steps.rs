@@ -1,13 +1,13 @@
 //! Time steps that windows may follow: ranks name the calls of each of their steps, and the client announces one that
-//! all ranks name.
+//! all ranks name, or several that shared calls join.
 
 use super::MessageError;
 use super::wire::{Reader, Writer};
 use crate::mpi::FUNCTION_COUNT;
 use crate::units::WindowId;
 
-/// Most calls that a message names.
-pub const MOST_NAMED: usize = 8;
+/// Most calls that a message names: three for each of the six directions of a grid have room.
+pub const MOST_NAMED: usize = 24;
 
 /// A call at one place: the same value on every rank that makes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,11 +18,22 @@ pub struct StepCall {
     pub path: u64,
 }
 
+/// A call that one rank makes once in each step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnCall {
+    /// The call.
+    pub call: StepCall,
+    /// Its visits so far.
+    pub visits: u64,
+    /// Visits of them before the first step.
+    pub before: u64,
+}
+
 /// Calls that one rank makes once in each step, as it saw them at a window's end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OwnSteps {
-    /// The calls and their visits so far, in the order in which the rank met them first; at most [`MOST_NAMED`].
-    pub calls: Vec<(StepCall, u64)>,
+    /// The calls, in the order in which the rank met them first; at most [`MOST_NAMED`].
+    pub calls: Vec<OwnCall>,
     /// Steps in a window, at most; above 0.
     pub rate: f32,
 }
@@ -34,10 +45,14 @@ pub struct NamedCall {
     pub call: StepCall,
     /// Its place among the calls that a rank names, the latest of all ranks.
     pub order: u16,
+    /// Number of the set that it belongs to: calls that one rank names share a set, and sets that share a call are one.
+    pub set: u16,
     /// Rank-windows that name it.
     pub reports: u64,
     /// Visits so far on the rank that is furthest.
     pub visits: u64,
+    /// Visits before the first step, less those of the set's first call.
+    pub lead: i64,
 }
 
 /// Calls that ranks make once in each step; the size does not depend on how many ranks.
@@ -49,6 +64,10 @@ pub struct StepSums {
     pub rate: f32,
     /// The calls that most rank-windows name, at most [`MOST_NAMED`], in the order of [`best_first`].
     pub named: Vec<NamedCall>,
+    /// True where there were more.
+    pub is_cut: bool,
+    /// True where ranks that share calls put them into different steps.
+    pub disagree: bool,
 }
 
 /// Order of calls: named by most first, and of these met first.
@@ -59,7 +78,9 @@ fn best_first(one: &NamedCall, other: &NamedCall) -> std::cmp::Ordering {
 
 impl StepSums {
     const HEADER: usize = 8 + 4 + 2 + 2;
-    const CALL: usize = 2 + 2 + 8 + 8 + 8;
+    const CALL: usize = 3 * 2 + 4 * 8;
+    const CUT: u16 = 1;
+    const DISAGREE: u16 = 1 << 1;
 
     /// Most bytes of it in a message.
     pub(super) const MOST_BYTES: usize = Self::HEADER + MOST_NAMED * Self::CALL;
@@ -67,56 +88,101 @@ impl StepSums {
     /// Sums of no rank.
     pub fn clear(&mut self) {
         (self.naming, self.rate) = (0, 0.0);
+        (self.is_cut, self.disagree) = (false, false);
         self.named.clear();
     }
 
     /// Adds what one rank names in `windows` windows.
     pub fn add(&mut self, own: &OwnSteps, windows: u64) {
-        let named = |(order, &(call, visits)): (usize, &(StepCall, u64))| NamedCall {
-            call,
+        let first = own.calls.first().map_or(0, |first| first.before);
+        let named = |(order, own): (usize, &OwnCall)| NamedCall {
+            call: own.call,
             order: order as u16,
+            set: 0,
             reports: windows,
-            visits,
+            visits: own.visits,
+            lead: own.before.wrapping_sub(first) as i64,
         };
         let named = own.calls.iter().take(MOST_NAMED).enumerate().map(named).collect();
-        self.merge(&Self { naming: windows, rate: own.rate, named });
+        self.merge(&Self { naming: windows, rate: own.rate, named, ..Self::default() });
     }
 
     /// Adds the sums of other ranks, or of other windows.
     pub fn merge(&mut self, other: &Self) {
         self.naming = self.naming.saturating_add(other.naming);
         self.rate = self.rate.max(other.rate);
-        for more in &other.named {
-            match self.named.iter_mut().find(|known| known.call == more.call) {
-                Some(known) => {
-                    known.order = known.order.max(more.order);
-                    known.reports = known.reports.saturating_add(more.reports);
-                    known.visits = known.visits.max(more.visits);
-                }
-                None => self.named.push(*more),
+        self.is_cut |= other.is_cut;
+        self.disagree |= other.disagree;
+        let (own, sets) = (self.named.len(), self.sets());
+        let apart = |more: &NamedCall| NamedCall { set: more.set + sets, ..*more };
+        self.named.extend(other.named.iter().map(apart));
+        for at in (own..self.named.len()).rev() {
+            let more = self.named[at];
+            if let Some(known) = self.named[..own].iter().position(|known| known.call == more.call) {
+                self.named.swap_remove(at);
+                self.join(known, &more);
             }
         }
         self.named.sort_by(best_first);
+        self.is_cut |= self.named.len() > MOST_NAMED;
         self.named.truncate(MOST_NAMED);
+        self.number();
+    }
+
+    /// Adds `more` to the call of that index, which is the same, and makes one set of theirs.
+    fn join(&mut self, known: usize, more: &NamedCall) {
+        let known = &mut self.named[known];
+        known.order = known.order.max(more.order);
+        known.reports = known.reports.saturating_add(more.reports);
+        known.visits = known.visits.max(more.visits);
+        let (set, shift) = (known.set, known.lead.wrapping_sub(more.lead));
+        if set == more.set {
+            self.disagree |= shift != 0;
+            return;
+        }
+        for other in self.named.iter_mut().filter(|other| other.set == more.set) {
+            other.set = set;
+            other.lead = other.lead.wrapping_add(shift);
+        }
+    }
+
+    /// Numbers sets in the order of their first calls, and takes leads from these.
+    fn number(&mut self) {
+        let mut numbers: [Option<(u16, i64)>; 2 * MOST_NAMED] = [None; 2 * MOST_NAMED];
+        let mut next = 0;
+        for named in &mut self.named {
+            let (number, first) = *numbers[usize::from(named.set)].get_or_insert_with(|| {
+                next += 1;
+                (next - 1, named.lead)
+            });
+            (named.set, named.lead) = (number, named.lead.wrapping_sub(first));
+        }
+    }
+
+    /// Sets that share no call.
+    pub fn sets(&self) -> u16 {
+        self.named.iter().map(|named| named.set + 1).max().unwrap_or(0)
     }
 
     pub(super) fn encode(&self, to: &mut Writer) {
         to.u64(self.naming);
         to.u32(self.rate.to_bits());
         to.u16(self.named.len() as u16);
-        to.u16(0);
+        to.u16(if self.is_cut { Self::CUT } else { 0 } | if self.disagree { Self::DISAGREE } else { 0 });
         for named in &self.named {
             to.u16(named.call.function);
             to.u16(named.order);
+            to.u16(named.set);
             to.u64(named.call.path);
             to.u64(named.reports);
             to.u64(named.visits);
+            to.u64(named.lead as u64);
         }
     }
 
     pub(super) fn decode(&mut self, from: &mut Reader) -> Result<(), MessageError> {
         from.expect_some(Self::HEADER)?;
-        let (naming, rate, number, _) = (from.u64(), from.f32(), from.u16(), from.u16());
+        let (naming, rate, number, flags) = (from.u64(), from.f32(), from.u16(), from.u16());
         if !(rate.is_finite() && rate >= 0.0) {
             return Err(MessageError::Value { field: "rate" });
         }
@@ -125,20 +191,25 @@ impl StepSums {
         }
         from.expect_some(usize::from(number) * Self::CALL)?;
         (self.naming, self.rate) = (naming, rate);
+        (self.is_cut, self.disagree) = (flags & Self::CUT != 0, flags & Self::DISAGREE != 0);
         self.named.clear();
         for _ in 0..number {
-            let (function, order, path) = (from.u16(), from.u16(), from.u64());
+            let (function, order, set, path) = (from.u16(), from.u16(), from.u16(), from.u64());
             if usize::from(function) >= FUNCTION_COUNT {
                 return Err(MessageError::Value { field: "function" });
             }
+            if usize::from(set) >= MOST_NAMED {
+                return Err(MessageError::Value { field: "set" });
+            }
             let call = StepCall { function, path };
-            self.named.push(NamedCall { call, order, reports: from.u64(), visits: from.u64() });
+            let (reports, visits, lead) = (from.u64(), from.u64(), from.u64() as i64);
+            self.named.push(NamedCall { call, order, set, reports, visits, lead });
         }
         Ok(())
     }
 }
 
-/// Windows follow the program's steps from a visit of a call on.
+/// Windows of a rank follow the program's steps from a visit of a call on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepMarker {
     /// The call.
@@ -170,6 +241,34 @@ impl StepMarker {
     }
 }
 
+/// Windows follow the program's steps: each rank takes the first of `calls` that it makes once in each step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepAnnouncement {
+    /// Calls, and the number of the visit of each that begins `window`; at most [`MOST_NAMED`].
+    pub calls: Vec<(StepCall, u64)>,
+    /// The first window that follows steps.
+    pub window: WindowId,
+    /// Visits per window, at least 1.
+    pub every: u16,
+    /// As in [`StepMarker::timeout_s`].
+    pub timeout_s: u16,
+}
+
+impl StepAnnouncement {
+    /// Markers of its calls.
+    pub fn markers(&self) -> impl Iterator<Item = StepMarker> {
+        let &Self { window, every, timeout_s, .. } = self;
+        self.calls.iter().map(move |&(call, visit)| StepMarker { call, visit, window, every, timeout_s })
+    }
+}
+
+impl From<StepMarker> for StepAnnouncement {
+    fn from(marker: StepMarker) -> Self {
+        let StepMarker { call, visit, window, every, timeout_s } = marker;
+        Self { calls: vec![(call, visit)], window, every, timeout_s }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -178,8 +277,9 @@ mod tests {
 
     fn own() -> impl Strategy<Value = OwnSteps> {
         let call = (0u16..3, 0u64..3).prop_map(|(function, path)| StepCall { function, path });
-        let calls = prop::collection::btree_map(call, 1u64..100, 0..6);
-        (calls.prop_map(|calls| calls.into_iter().collect()), 0.01f32..9.0)
+        let calls = prop::collection::btree_map(call, (1u64..100, 0u64..9), 0..6);
+        let own = |(call, (visits, before))| OwnCall { call, visits, before };
+        (calls.prop_map(move |calls| calls.into_iter().map(own).collect()), 0.01f32..9.0)
             .prop_map(|(calls, rate)| OwnSteps { calls, rate })
     }
 
@@ -199,16 +299,43 @@ mod tests {
                 sums.named.iter().copied().filter(|named| named.reports == ranks.len() as u64).collect()
             };
             prop_assert_eq!(common(&one), common(&all));
-            let naive = |call: StepCall| ranks.iter().all(|own| own.calls.iter().any(|of| of.0 == call));
+            let naive = |call: StepCall| ranks.iter().all(|own| own.calls.iter().any(|of| of.call == call));
             for named in &all.named {
                 prop_assert_eq!(naive(named.call), named.reports == ranks.len() as u64);
                 // Others may have been left out and named again.
                 if !naive(named.call) {
                     continue;
                 }
-                let visits = ranks.iter().flat_map(|own| &own.calls).filter(|of| of.0 == named.call).map(|of| of.1);
+                let visits = ranks.iter().flat_map(|own| &own.calls).filter(|of| of.call == named.call).map(|of| of.visits);
                 prop_assert_eq!(visits.max(), Some(named.visits));
             }
+        }
+
+        #[test]
+        fn sets_and_leads_are_the_same_whatever_the_tree(ranks in prop::collection::vec(own(), 1..12), cut in 0usize..12) {
+            let sums = |ranks: &[OwnSteps]| {
+                let mut sums = StepSums::default();
+                ranks.iter().for_each(|own| sums.add(own, 1));
+                sums
+            };
+            let (left, right) = ranks.split_at(cut.min(ranks.len()));
+            let (all, mut one) = (sums(&ranks), sums(right));
+            one.merge(&sums(left));
+            prop_assert!(!all.is_cut);
+            prop_assert_eq!(all.disagree, one.disagree);
+            if !all.disagree {
+                prop_assert_eq!(&all, &one);
+            }
+            // Visits before the first step differ between two calls of a set by the same number on all ranks.
+            let lead = |call: StepCall| all.named.iter().find(|named| named.call == call).map(|named| (named.set, named.lead)).unwrap();
+            let agrees = |pair: &[OwnCall]| {
+                let [one, other] = [pair[0], pair[1]].map(|own| lead(own.call));
+                let own = pair[1].before as i64 - pair[0].before as i64;
+                (one.0 == other.0, other.1 - one.1 == own)
+            };
+            let pairs: Vec<(bool, bool)> = ranks.iter().flat_map(|own| own.calls.windows(2).map(agrees)).collect();
+            prop_assert!(pairs.iter().all(|pair| pair.0));
+            prop_assert_eq!(all.disagree, pairs.iter().any(|pair| !pair.1));
         }
 
         #[test]

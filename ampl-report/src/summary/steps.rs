@@ -22,12 +22,16 @@ fn sentence(following: &Following<'_>) -> String {
         true => String::new(),
         false => format!(" at {}", Symbols::default().name(&steps.module, steps.offset)),
     };
+    let others = match following.calls.len() {
+        0 | 1 => String::new(),
+        calls => format!(" and {} of the same steps", plural(calls as u64 - 1, "other call")),
+    };
     let every = match steps.every {
         1 => "every step".to_owned(),
         many => format!("every {} steps", count(many)),
     };
     let mut text = format!(
-        "windows follow {}{place}, {every}, from window {} on; those before last 250 ms",
+        "windows follow {}{place}{others}, {every}, from window {} on; those before last 250 ms",
         steps.function,
         count(steps.window)
     );
@@ -108,6 +112,11 @@ mod tests {
         let all = "time steps windows follow MPI_Allreduce at nowhere+0x40, every step, from window 7 on; those before \
                    last 250 ms";
         assert_eq!(line(&trace, &plan), all);
+        let other = FollowedSteps { offset: 0x80, ..steps.clone() };
+        trace.ranks[2].process.followed = Some(Box::new(other));
+        let several = all.replace("0x40,", "0x40 and 1 other call of the same steps,");
+        assert_eq!(line(&trace, &plan), several);
+        trace.ranks[2].process.followed = Some(Box::new(steps.clone()));
         trace.ranks[3].process.followed = Some(Box::new(FollowedSteps { first_window: 9, ..steps.clone() }));
         trace.ranks[4].process.followed = None;
         trace.ranks[5].process.steps = vec![Step { window: 11, level: Level::Clock, ..Step::default() }];

@@ -61,8 +61,9 @@ pub struct Steps {
     pub is_marker: bool,
     /// Calls of the most frequent shape inside the loop that most steps go without.
     pub rare: u64,
-    /// Shapes that are called once in each step, ascending; of the last step, which may be under way, at most once.
-    pub once: Vec<u32>,
+    /// Shapes that are called once in each step, ascending, with their calls inside the loop: of the last step, which may
+    /// be under way, at most one.
+    pub once: Vec<(u32, u64)>,
 }
 
 /// Reason why a thread's loop is not known.
@@ -164,9 +165,9 @@ impl Calls<'_> {
         let first = sequence.first(&found.inside).unwrap_or(0);
         let marker = found.anchor.shapes.iter().copied().min().unwrap_or(first);
         let once = |calls: u64| calls == found.steps || calls == found.steps + 1;
-        let mut all_once: Vec<u32> = match by_arguments {
+        let mut all_once: Vec<(u32, u64)> = match by_arguments {
             true => Vec::new(),
-            false => flow.calls.iter().filter(|of| once(*of.1)).map(|of| *of.0).collect(),
+            false => flow.calls.iter().map(|of| (*of.0, *of.1)).filter(|of| once(of.1)).collect(),
         };
         all_once.sort_unstable();
         let calls = |slice: &Slice| sequence.calls(slice);
