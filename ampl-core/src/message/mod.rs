@@ -36,7 +36,7 @@ pub use up::{CensusWindow, UpMessage};
 use wire::Reader;
 
 /// First byte of every message.
-pub const VERSION: u8 = 6;
+pub const VERSION: u8 = 7;
 
 const KIND_UP: u8 = 1;
 const KIND_DIRECTIVE: u8 = 2;
