@@ -193,8 +193,10 @@ mod tests {
         // A second one that joins them must find the same.
         let other = rank(&[(left, 40, 2), (right, 39, 0)]);
         let [one, _, two] = ranks.clone();
+        let more = self::plan(4, 1);
+        let four = [&ranks[..], &[other]].concat();
+        assert_eq!(StepFinder::new(&more).unwrap().end_window(&census(&more, 8, &four)), None);
         let mut finder = StepFinder::new(&plan).unwrap();
-        assert_eq!(finder.end_window(&census(&plan, 8, &[ranks[1].clone(), other, two.clone()])), None);
         // None joins them, or a rank names nothing.
         for last in [two.clone(), rank(&[])] {
             assert_eq!(finder.end_window(&census(&plan, 9, &[one.clone(), last, two.clone()])), None);
