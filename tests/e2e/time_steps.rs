@@ -45,7 +45,7 @@ fn steps_are_the_same_on_ranks_that_share_no_call() {
         let run = run(mpi, ranks, ["edges", "220", "25000"]);
         let info = run.info();
         let of = &info["time_steps"];
-        assert!(of["reason"].is_null() && of["without"] == "" && of["late"] == "", "{of}");
+        assert!(of["reason"].is_null() && of["without"] == "", "{of}");
         assert_eq!(of["calls"].as_array().map(Vec::len), Some(2), "{of}");
         let (first, every) = (number(&of["window"]), number(&of["every"]));
         // The step that begins the first window is the same on all ranks, and so are those behind it.
@@ -56,9 +56,12 @@ fn steps_are_the_same_on_ranks_that_share_no_call() {
             let before = own.len() as u64 - STEPS;
             let step = number(&call["visit"]) - before;
             assert_eq!(*step_of_first.get_or_insert(step), step, "rank {rank}: {of}");
-            for (index, window) in (1..).zip(&own[before as usize..]).filter(|&(index, _)| index >= step) {
-                assert_eq!(*window, Some(first + (index - step) / every), "rank {rank}, step {index}: {of}");
-            }
+            // A rank that was past the step on a busy machine joins the others at one of its next.
+            let late = RankSet::parse(of["late"].as_str().unwrap()).unwrap().contains(Rank(rank));
+            let is_right = (step..=STEPS)
+                .map(|index| own[(before + index) as usize - 1] == Some(first + (index - step) / every));
+            let rest: Vec<bool> = is_right.skip_while(|&is_right| late && !is_right).collect();
+            assert!(!rest.is_empty() && rest.iter().all(|&is_right| is_right), "rank {rank}: {of}");
         }
         assert!(step_of_first > Some(1) && step_of_first < Some(STEPS), "{of}");
         assert_eq!(run.timesteps()["count"], STEPS);
