@@ -83,9 +83,9 @@ pub struct Where {
     /// Outside of MPI, the function that was called last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
-    /// `stopped` or `gone`: state of the process by the system.
+    /// State of the process by the system, where it no longer runs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub process: Option<&'static str>,
+    pub process: Option<Liveness>,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -209,9 +209,9 @@ fn place(
         polling: polling.is_some(),
         last: None,
         process: match process.liveness {
-            Liveness::Stopped => Some("stopped"),
+            Liveness::Stopped => Some(Liveness::Stopped),
             // After the end of the job all processes are gone.
-            Liveness::Gone if end.basis == EndBasis::Now => Some("gone"),
+            Liveness::Gone if end.basis == EndBasis::Now => Some(Liveness::Gone),
             _ => None,
         },
     };

@@ -257,7 +257,7 @@ fn steps_down(steps: &[RankStep], plan: Option<&Plan>, found: &mut Vec<Missing>)
         let why = match (reason, lacks) {
             (StepReason::Journal, Lacks::Times) => LessReason::RoomOfProgram,
             (StepReason::Journal, _) => LessReason::NoRoom,
-            (StepReason::Limit, _) => LessReason::Limit(first.limit.unwrap_or_default()),
+            (StepReason::Limit, _) => first.limit.map_or(LessReason::NoRoom, LessReason::Limit),
             _ => {
                 // Calls go at the limit of their own, if they have not gone before.
                 let before = steps.iter().rfind(|step| step.rank == first.rank && step.at_ns < first.at_ns);

@@ -67,9 +67,9 @@ pub struct RankStep {
     pub share: f64,
     /// Its reason.
     pub reason: StepReason,
-    /// The key of that limit.
+    /// That limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<&'static str>,
+    pub limit: Option<Limit>,
 }
 
 /// Reason of a step.
@@ -115,7 +115,7 @@ impl Overhead {
                         (true, false) if step.limit.is_some() => StepReason::Limit,
                         (true, false) => StepReason::Journal,
                     },
-                    limit: step.limit.map(Limit::key),
+                    limit: step.limit,
                 }
             })
         });

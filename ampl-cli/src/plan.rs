@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use ampl_analysis::coverage::Extent;
 use ampl_analysis::efficiency::run_times;
-use ampl_analysis::what_if::{Row, kept_row, left_out, simulated};
+use ampl_analysis::what_if::{LeftOut, Row, kept_row, left_out, simulated};
 use ampl_report::{coverage, plan as report};
 
 use crate::fraction;
@@ -44,7 +44,8 @@ pub struct Args {
 pub fn plan(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;
     let plan = rundir::summarised(&trace, &args.run.run)?;
-    let left_out = left_out(&trace, &plan).join(" and ");
+    let left_out: Vec<&str> = left_out(&trace, &plan).into_iter().map(LeftOut::name).collect();
+    let left_out = left_out.join(" and ");
     if !left_out.is_empty() {
         let place = args.run.run.display();
         tell!(

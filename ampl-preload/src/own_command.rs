@@ -7,12 +7,18 @@ use std::ffi::{CString, OsStr, c_char};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::{fs, ptr};
+use std::time::{Duration, Instant};
+use std::{fs, ptr, thread};
 
 use crate::resolve;
 
 /// Variables that the process gets; none of MPI's, and no library before its own.
 const VARIABLES: [&str; 6] = ["PATH", "HOME", "TMPDIR", "USER", "LOGNAME", "XDG_CACHE_HOME"];
+
+/// Time that the command may take. It hangs where a file system does not answer, and the program shall not.
+const LONGEST: Duration = Duration::from_secs(10);
+/// Time between two looks at it.
+const STEP: Duration = Duration::from_millis(1);
 
 /// `bin/ampl` beside the directory of this library.
 fn command() -> Option<PathBuf> {
@@ -21,7 +27,7 @@ fn command() -> Option<PathBuf> {
     Some(own.parent()?.parent()?.join("bin/ampl")).filter(|path| path.is_file())
 }
 
-/// Starts the command with these `words`, and waits until it has ended; `None` where it failed.
+/// Starts the command with these `words`, and waits until it has ended, at most ten seconds; `None` where it failed.
 pub fn run(words: &[&OsStr]) -> Option<()> {
     let text = |bytes: &[u8]| CString::new(bytes).ok();
     let ampl = text(command()?.as_os_str().as_bytes())?;
@@ -32,18 +38,23 @@ pub fn run(words: &[&OsStr]) -> Option<()> {
         .filter_map(|name| text(format!("{name}={}", std::env::var(name).ok()?).as_bytes()))
         .collect();
     // SAFETY: texts that live until it returns.
-    unsafe { spawn(&ampl, &pointers(&words), &pointers(&variables)) }
+    unsafe { spawn(&ampl, &pointers(&words), &pointers(&variables), LONGEST) }
 }
 
 fn pointers(texts: &[CString]) -> Vec<*mut c_char> {
     texts.iter().map(|text| text.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect()
 }
 
-/// Starts `program`, and waits until it has ended; `None` where it failed.
+/// Starts `program`, and waits until it has ended, at most `longest`, after which it is killed; `None` where it failed.
 ///
 /// # Safety
 /// The lists end with a null pointer, and their texts with a null byte.
-unsafe fn spawn(program: &CString, words: &[*mut c_char], variables: &[*mut c_char]) -> Option<()> {
+unsafe fn spawn(
+    program: &CString,
+    words: &[*mut c_char],
+    variables: &[*mut c_char],
+    longest: Duration,
+) -> Option<()> {
     let mut actions = MaybeUninit::uninit();
     let mut attributes = MaybeUninit::uninit();
     let (mut child, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
@@ -84,7 +95,7 @@ unsafe fn spawn(program: &CString, words: &[*mut c_char], variables: &[*mut c_ch
             words.as_ptr(),
             variables.as_ptr(),
         );
-        let ended = code == 0 && ended(child.assume_init(), ends.as_ptr());
+        let ended = code == 0 && ended(child.assume_init(), ends.as_ptr(), longest);
         libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
         libc::posix_spawn_file_actions_destroy(actions);
         libc::posix_spawnattr_destroy(attributes);
@@ -92,18 +103,27 @@ unsafe fn spawn(program: &CString, words: &[*mut c_char], variables: &[*mut c_ch
     }
 }
 
-/// Waits until process `child` has ended, and takes its signal back; returns whether it succeeded.
+/// Waits until process `child` has ended, at most `longest`, and takes its signal back; returns whether it succeeded.
 ///
 /// # Safety
 /// `ends` has `SIGCHLD`, which is blocked in this thread.
-unsafe fn ended(child: libc::pid_t, ends: *const libc::sigset_t) -> bool {
+unsafe fn ended(child: libc::pid_t, ends: *const libc::sigset_t, longest: Duration) -> bool {
     let mut status = 0;
+    let started = Instant::now();
     // SAFETY: a child of ours, and places for the answers.
     unsafe {
         loop {
-            let found = libc::waitpid(child, &raw mut status, 0);
+            let found = libc::waitpid(child, &raw mut status, libc::WNOHANG);
             if found == child {
                 break;
+            }
+            if found == 0 {
+                if started.elapsed() > longest {
+                    libc::kill(child, libc::SIGKILL);
+                    return false;
+                }
+                thread::sleep(STEP);
+                continue;
             }
             if *libc::__errno_location() != libc::EINTR {
                 // Where the program ignores the signal, the system has taken the child already.
@@ -129,4 +149,21 @@ fn open_files() -> Vec<i32> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|&number| number > 2)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_hangs_is_left() {
+        let run = |program: &str, word: &str, longest: Duration| {
+            let texts = [program, word].map(|text| CString::new(text).expect("no null byte"));
+            // SAFETY: texts that live until it returns.
+            unsafe { spawn(&texts[0], &pointers(&texts), &pointers(&[]), longest) }
+        };
+        assert_eq!(run("/bin/sleep", "0", Duration::from_secs(60)), Some(()));
+        assert_eq!(run("/bin/sleep", "1000", Duration::from_millis(50)), None);
+        assert_eq!(run("/bin/false", "", Duration::from_secs(60)), None);
+    }
 }

@@ -27,7 +27,7 @@ pub fn table(out: &mut impl Write, division: &Stratification, found: &Found) -> 
         found.group,
         found.metrics.join(", "),
         percent(found.confidence),
-        found.method
+        found.method.name()
     )?;
     if found.k > 1 {
         writeln!(out, "{:<16} {:>8} {:>8} {:>8}   ranks", "stratum", "ranks", "medoid", "drawn")?;

@@ -31,7 +31,7 @@ pub fn table(out: &mut impl Write, found: &Found) -> io::Result<()> {
         let (size, agreement) = (digits(row.size), digits(row.agreement));
         let line = format!(
             "{:<16} {:>6} {size:>8} {saved:>8} {silhouette:>11} {agreement:>8}   {}",
-            row.method,
+            row.method.name(),
             row.k,
             notes(row)
         );
@@ -43,7 +43,7 @@ pub fn table(out: &mut impl Write, found: &Found) -> io::Result<()> {
         writeln!(
             out,
             "{}: classes were made of {clustered} ranks; the others joined the nearest medoid.",
-            row.method
+            row.method.name()
         )?;
     }
     Ok(())
@@ -66,7 +66,7 @@ fn notes(row: &ComparedFound) -> String {
             continue;
         }
         // DBSCAN is not asked for a number.
-        let asked = row.method != Method::Dbscan.name();
+        let asked = row.method != Method::Dbscan;
         notes.push(match asked {
             true => format!("{words} with {} strata", numbers.join(", ")),
             false => words.to_owned(),

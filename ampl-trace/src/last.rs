@@ -70,7 +70,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 /// State of a process, by the system.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Liveness {
     /// The system was not asked, or the process is another host's.
@@ -88,6 +88,16 @@ impl Liveness {
     /// True where the state is unknown.
     pub fn is_not_known(&self) -> bool {
         *self == Self::Unknown
+    }
+
+    /// Its name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Runs => "runs",
+            Self::Stopped => "stopped",
+            Self::Gone => "gone",
+        }
     }
 }
 

@@ -83,7 +83,8 @@ int main(int argc, char **argv)
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
     if (rank == 0 && !unseen) {
-        printf("called ncclCommInitRank 2\ncalled ncclCommDestroy 2\n");
+        printf("called ncclCommInitRank 2\n");
+        printf("called ncclCommDestroy 2\n");
         printf("called ncclBroadcast 1\ncalled ncclBcast 1\ncalled ncclGroup %d\n", steps);
         printf("called ncclAllReduce %d\ncalled ncclReduceScatter %d\ncalled ncclAllGather %d\n", steps, steps, steps);
         printf("called ncclReduce %d\ncalled ncclSend %d\ncalled ncclRecv %d\n", steps, steps, steps);

@@ -49,7 +49,7 @@ pub fn ask(job: &Job, options: &[&str], wanted: &str) -> Asked {
     let mut command = Command::new("sh");
     command.args([before, exec, job.launch(), job.words.clone()].concat()).current_dir(scratch.path());
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    let finished = process::run(&mut command, Duration::from_secs(120)).success();
+    let finished = process::run(&mut command, Duration::from_secs(300)).success();
     let text = |name: &str| text_of(&scratch.path().join(name));
     let all = || ["job.err", "live.json", "live.err"].map(text).join("\n");
     assert!(text("live.json").contains("in_call"), "{}{}", finished.stderr, all());
@@ -141,7 +141,7 @@ fn every_rank_of_a_job_that_hangs_is_somewhere() {
 #[test]
 fn counted_calls_are_told_with_what_is_known_of_them() {
     let mut job = Job::of(Mpi::OpenMpi, 4, "stuck", &["300000"]);
-    job.limit = Duration::from_secs(120);
+    job.limit = Duration::from_secs(300);
     let options = ["--set", "agent.max_overhead=\"0.001%\"", "--set", "trace.structure=\"off\""];
     let asked = ask(&job, &options, "MPI_Recv MPI_Wait MPI_Iprobe stopped");
     let row = row(&asked.live, "0");

@@ -1,5 +1,9 @@
 //! Parts of a sequence in which regions need not begin where they end.
 
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
 use super::dag::{Dag, List, extend, push};
 use super::names::{Name, NameId, Region};
 
@@ -15,6 +19,22 @@ pub enum Fault {
     TooIrregular,
     /// The stored bytes contradict themselves.
     Malformed,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooDeep => "regions are nested too deeply",
+            Self::TooIrregular => "its calls are too irregular, or too many, to be examined",
+            Self::Malformed => "its calls are damaged",
+        })
+    }
+}
+
+impl Serialize for Fault {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 /// Part of a sequence: ends of regions that begin before it, nodes, and begins of regions that end behind it.

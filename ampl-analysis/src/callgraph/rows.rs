@@ -50,7 +50,7 @@ pub struct Without {
     /// The rank.
     pub rank: u32,
     /// Reason.
-    pub reason: &'static str,
+    pub reason: Fault,
 }
 
 /// Kind of a row.
@@ -177,7 +177,7 @@ impl Report {
         run.children = children;
         let metrics = graph.metrics();
         let Bound { relative, absolute_ns } = graph.bound();
-        let without = |&(rank, fault): &(u32, Fault)| Without { rank, reason: reason(fault) };
+        let without = |&(rank, fault): &(u32, Fault)| Without { rank, reason: fault };
         Self {
             nodes: metrics.nodes,
             nodes_uncompressed: metrics.nodes_uncompressed,
@@ -191,14 +191,6 @@ impl Report {
             damaged_times: graph.damaged().to_vec(),
             run,
         }
-    }
-}
-
-fn reason(fault: Fault) -> &'static str {
-    match fault {
-        Fault::TooDeep => "regions are nested too deeply",
-        Fault::TooIrregular => "its calls are too irregular, or too many, to be examined",
-        Fault::Malformed => "its calls are damaged",
     }
 }
 

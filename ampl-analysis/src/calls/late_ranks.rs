@@ -232,7 +232,12 @@ fn joined(mut of_comms: Vec<CommWaits>) -> Late {
         }
     }
     match (named.is_empty(), waiting.is_empty()) {
-        (false, _) => Late::Ranks { named, more: more || unknown },
+        (false, _) => {
+            // Those that a few wait for elsewhere are late as well.
+            let unnamed = others.is_empty() && !waiting.is_empty();
+            named.extend(others);
+            Late::Ranks { named, more: more || unknown || unnamed }
+        }
         (true, true) if !unknown => Late::Nobody,
         (true, false) if !unknown && even == 0 => Late::AllBut { waiting, others },
         _ => Late::Unknown,

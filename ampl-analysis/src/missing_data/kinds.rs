@@ -4,7 +4,7 @@ use ampl_core::config::{Marker, SiteTrace};
 use ampl_core::units::RankSet;
 use ampl_reader::gaps::Recorded;
 use ampl_trace::Damage;
-use ampl_trace::model::{Alone, GaveUp};
+use ampl_trace::model::{Alone, GaveUp, Limit};
 
 use crate::short_regions::ShortRegion;
 
@@ -177,8 +177,8 @@ pub enum LessReason {
     RoomOfProgram,
     /// There was no room for more.
     NoRoom,
-    /// A limit of the configuration was reached, by its key.
-    Limit(&'static str),
+    /// A limit of the configuration was reached.
+    Limit(Limit),
     /// ampl took this share of the time, and may take the other.
     Overhead(f64, Option<f64>),
 }

@@ -12,6 +12,8 @@ mod greedy;
 mod report;
 mod swaps;
 
+use serde::Serialize;
+
 use crate::topology::{Found, WeightedEdge};
 
 pub use report::{Basis, LEAST_SAVING, Nodes, Report, Traffic, Unplaceable};
@@ -20,7 +22,8 @@ pub use report::{Basis, LEAST_SAVING, Nodes, Report, Traffic, Unplaceable};
 const MESSAGE_SHARE: f64 = 0.1;
 
 /// A way to make a placement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Method {
     /// The placement that was given.
     Given,

@@ -41,7 +41,7 @@ pub struct Report {
     pub after: Traffic,
     /// Share of the crossing bytes that are saved; of the messages where there are no bytes.
     pub saving: f64,
-    method: &'static str,
+    method: Method,
     /// Node of each rank, by name.
     pub hosts: Vec<String>,
     /// True where the names of hosts are not known.
@@ -115,13 +115,7 @@ impl Report {
             before: Traffic::of(&before, &given.names),
             after: Traffic::of(&after, &given.names),
             saving,
-            method: match placement.method {
-                Method::Given => "given",
-                Method::Order => "order",
-                Method::Blocks => "blocks",
-                Method::Halves => "halves",
-                Method::Greedy => "greedy",
-            },
+            method: placement.method,
             hosts: placement.nodes.iter().map(name).collect(),
             placeholders: given.placeholders,
             files: Vec::new(),

@@ -1,7 +1,7 @@
 //! The same ranks by all methods, as names and numbers.
 
 use ampl_core::cluster::NoClasses;
-use ampl_core::cluster::methods::Compared;
+use ampl_core::cluster::methods::{Compared, Method};
 use ampl_core::units::RankSet;
 use serde::Serialize;
 
@@ -11,8 +11,8 @@ use super::ranks_of;
 /// The strata of one method. Sizes are as in [`super::Found`].
 #[derive(Debug, Serialize)]
 pub struct ComparedFound {
-    /// Name of the method.
-    pub method: &'static str,
+    /// The method.
+    pub method: Method,
     /// Strata; 1 where more do not pay.
     pub k: usize,
     /// Share of the ranks that they save against a single stratum; 0 for one.
@@ -65,7 +65,7 @@ impl ComparedFound {
         let priced = choice.tried.iter();
         let failed = choice.failed.iter();
         Self {
-            method: method.name(),
+            method: *method,
             k: found.k,
             gain: found.gain,
             size: found.price.size,

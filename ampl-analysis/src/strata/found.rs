@@ -1,5 +1,6 @@
 //! Strata that were found, as names and numbers.
 
+use ampl_core::cluster::methods::Method;
 use ampl_core::config::ErrorBound;
 use serde::Serialize;
 
@@ -29,8 +30,8 @@ pub struct Found {
     pub error: Option<f64>,
     /// Its half-width in the metric's unit.
     pub error_abs: Option<f64>,
-    /// Name of the clustering method.
-    pub method: &'static str,
+    /// Clustering method.
+    pub method: Method,
     /// Ranks to be drawn with these strata.
     pub size: f64,
     /// Ratio of the variance between strata to that within them; none for one stratum.
@@ -99,7 +100,7 @@ impl Found {
             confidence: division.confidence,
             error,
             error_abs,
-            method: division.method.name(),
+            method: division.method,
             size: chosen.price.size,
             f: finite(chosen.price.f),
             tried: tried

@@ -69,13 +69,32 @@ fn group_row(trace: &Trace, plan: &Plan, estimates: &[estimate::Row], group: &Gr
     }
 }
 
-/// Parts of the run that rows of other bounds leave out: `budget` and `steps down`; empty without them.
-pub fn left_out(trace: &Trace, plan: &Plan) -> Vec<&'static str> {
+/// Part of the run that rows of other bounds leave out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOut {
+    /// Windows kept or dropped by `sampling.budget`.
+    Budget,
+    /// Steps down of agents.
+    StepsDown,
+}
+
+impl LeftOut {
+    /// Words for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Budget => "budget",
+            Self::StepsDown => "steps down",
+        }
+    }
+}
+
+/// Parts of the run that rows of other bounds leave out.
+pub fn left_out(trace: &Trace, plan: &Plan) -> Vec<LeftOut> {
     let mut steps = trace.ranks.iter().flat_map(|rank| &rank.process.steps);
     let stepped = steps.any(|step| step.level != Level::Clock);
     let budget = plan.config.sampling.budget.is_some();
-    [("budget", budget), ("steps down", stepped)]
+    [(LeftOut::Budget, budget), (LeftOut::StepsDown, stepped)]
         .into_iter()
-        .filter_map(|(what, is)| is.then_some(what))
+        .filter_map(|(part, is)| is.then_some(part))
         .collect()
 }

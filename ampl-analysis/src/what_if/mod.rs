@@ -12,7 +12,7 @@ use ampl_trace::Trace;
 use serde::Serialize;
 
 pub use drive::{Seeded, drive};
-pub use kept::{left_out, row as kept_row};
+pub use kept::{LeftOut, left_out, row as kept_row};
 pub use recorded::Recorded;
 pub use scores::{Entry, WindowEntry, entries};
 

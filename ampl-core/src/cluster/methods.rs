@@ -1,5 +1,7 @@
 //! Clustering methods side by side: each divides the same ranks, and its strata are priced on the same windows.
 
+use serde::Serialize;
+
 use super::estimator::search;
 use super::linfa_baselines::{MIXTURE_COLUMNS, dbscan, k_means, mixture, silhouette};
 use super::{Aim, Choice, Effort, Features, MOST_STRATA, Metric, Rule, Search, Vectors, agreement, choose};
@@ -8,7 +10,8 @@ use super::{Aim, Choice, Effort, Features, MOST_STRATA, Metric, Rule, Search, Ve
 const DBSCAN_NEIGHBOURS: usize = 4;
 
 /// Clustering method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Medoids, with samples of the ranks where these are many ([`super::KMedoids`]); ampl's own.
     KMedoids,

@@ -105,7 +105,7 @@ fn sentence(gap: &Missing) -> String {
             let why = match *why {
                 LessReason::RoomOfProgram => "more would take the program's room".to_owned(),
                 LessReason::NoRoom => "there was no room for more".to_owned(),
-                LessReason::Limit(key) => format!("{key} was reached"),
+                LessReason::Limit(limit) => format!("{} was reached", limit.key()),
                 LessReason::Overhead(share, allowed) => {
                     format!(
                         "ampl took {}, may take {}",

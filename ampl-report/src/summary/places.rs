@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ampl_analysis::in_call::{self, Named, Role, Row, Stopped, Where};
 use ampl_analysis::stop::Stop;
 use ampl_core::units::RankSet;
-use ampl_reader::model::{End, EndBasis};
+use ampl_reader::model::{End, EndBasis, Liveness};
 use ampl_reader::{Communicators, Symbols, Trace};
 
 use crate::human::{count, duration, percent, plural};
@@ -102,7 +102,7 @@ pub(crate) struct Together<'a> {
 
 /// `rows` with those joined that differ in peers alone; most ranks first.
 pub(crate) fn together(rows: &[Row]) -> Vec<Together<'_>> {
-    type Key<'a> = (Option<u32>, Option<&'a str>, Option<&'a str>, bool, Option<&'a str>, Option<&'a str>);
+    type Key<'a> = (Option<u32>, Option<&'a str>, Option<&'a str>, bool, Option<&'a str>, Option<Liveness>);
     let mut places: BTreeMap<Key<'_>, Vec<&Row>> = BTreeMap::new();
     for row in rows {
         let Where { function, site, polling, last, process, .. } = &row.place;
@@ -170,7 +170,7 @@ impl<'a> Together<'a> {
             text += &format!("; thread {thread}");
         }
         if let Some(process) = place.process {
-            text += &format!("; the process is {process}");
+            text += &format!("; the process is {}", process.name());
         }
         text
     }
