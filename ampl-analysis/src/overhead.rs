@@ -65,9 +65,9 @@ pub struct RankStep {
     pub level: Level,
     /// The agent's share of the time that made it step down, or that is expected after a step up.
     pub share: f64,
-    /// Its reason.
+    /// Reason of the step.
     pub reason: StepReason,
-    /// That limit.
+    /// Limit of the configuration that was reached; none of other reasons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<Limit>,
 }

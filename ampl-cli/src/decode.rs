@@ -148,7 +148,7 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if untimed > 0 {
         let calls = plural(untimed, "call");
-        tell!(
+        notice!(
             "ampl: {calls} left out without a stored time ({place}): leave out --from and --until to see them"
         );
     }
@@ -158,14 +158,14 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
         (1, Some(rank)) => {
             let process = process(rank);
             let (what, why) = (unstored::all(&process), unstored::words(why(run.info(), &process)));
-            tell!("ampl: {what} ({place}, rank {rank}): {why}");
+            notice!("ampl: {what} ({place}, rank {rank}): {why}");
         }
         (ranks, Some(first)) => {
             let why = unstored::words(why(run.info(), &process(first)));
-            tell!("ampl: no calls are stored of {ranks} ranks ({place}, rank {first} first): {why}");
+            notice!("ampl: no calls are stored of {ranks} ranks ({place}, rank {first} first): {why}");
         }
         (_, None) if printed == 0 && untimed == 0 && wanted.is_part() => {
-            tell!("ampl: no stored call is asked for ({place}): see 'ampl info' for what there is");
+            notice!("ampl: no stored call is asked for ({place}): see 'ampl info' for what there is");
         }
         (_, None) => {}
     }
@@ -182,7 +182,7 @@ impl Said {
         let damage = run.damage();
         let new = damage.into_iter().filter(|found| !self.0.contains(found));
         let new: Vec<Damage> = new.collect();
-        new.iter().for_each(|found| tell!("{}", rundir::message(found, &arg.run)));
+        new.iter().for_each(|found| notice!("{}", rundir::message(found, &arg.run)));
         self.0.extend(new);
     }
 

@@ -65,7 +65,7 @@ pub fn estimate(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(Failure::message(DAMAGED, "the run's configuration cannot be read", place, fix));
     };
     if let Some(limits) = report::limits(&plan) {
-        tell!("ampl: {limits} ({place}): set it to \"all\" for the next run");
+        notice!("ampl: {limits} ({place}): set it to \"all\" for the next run");
     }
     let all = rows(&trace, &plan);
     let asked = |row: &Row| {

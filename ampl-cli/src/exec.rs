@@ -57,7 +57,7 @@ pub fn exec(args: Args) -> anyhow::Result<ExitCode> {
     let name = args.command[0].to_string_lossy();
     let said = format!("ampl: cannot start the application: {error} ({name}): {fix}");
     if once::is_first(&said) {
-        tell!("{said}");
+        notice!("{said}");
         launcher::end_job(status);
     } else {
         launcher::wait_for_report();

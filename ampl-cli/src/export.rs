@@ -219,11 +219,11 @@ fn refuse_empty(written: &Written, run: &Path) -> anyhow::Result<()> {
 fn notice(written: &Written, run: &Path, fix: &str) {
     if written.untimed > 0 {
         let calls = plural(written.untimed, "call");
-        tell!("ampl: {calls} left out without a stored time ({}): {fix}", run.display());
+        notice!("ampl: {calls} left out without a stored time ({}): {fix}", run.display());
     }
     if written.damaged > 0 {
         let ranks = plural(written.damaged, "rank");
-        tell!(
+        notice!(
             "ampl: calls of {ranks} cannot be read to the end ({}): those before are written",
             run.display()
         );

@@ -88,11 +88,11 @@ pub fn once(error: &anyhow::Error) -> anyhow::Result<ExitCode> {
 pub fn report(error: &anyhow::Error) -> ExitCode {
     match known(error) {
         Some((status, message)) => {
-            tell!("{message}");
+            notice!("{message}");
             ExitCode::from(status)
         }
         None => {
-            tell!("ampl: {error:#} (unexpected): please report it");
+            notice!("ampl: {error:#} (unexpected): please report it");
             ExitCode::from(OTHER)
         }
     }

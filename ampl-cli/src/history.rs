@@ -99,7 +99,7 @@ pub fn history(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some((file, why)) = archive.others.first() {
         let (number, place) = (archive.others.len(), args.archive.join(file));
         let what = format!("{number} files are no records: the first: {why}");
-        tell!("ampl: {what} ({}): move them elsewhere", place.display());
+        notice!("ampl: {what} ({}): move them elsewhere", place.display());
     }
     let is_wanted = |row: &Row| {
         args.app.as_ref().is_none_or(|app| *app == row.app)
@@ -124,7 +124,7 @@ pub fn history(args: &Args) -> anyhow::Result<ExitCode> {
     }
     output::print(|out| text::write(out, &rows, &marks))?;
     if like.is_some() {
-        tell!("ampl: {}", text::verdict(&rows, &marks));
+        notice!("ampl: {}", text::verdict(&rows, &marks));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -180,6 +180,6 @@ fn write_tables(rows: &[Row], target: &Path) -> anyhow::Result<ExitCode> {
         Failure::message(OTHER, what, target.display(), "name another directory with -o")
     };
     tables::write_months(rows, target).map_err(unwritable)?;
-    tell!("ampl: {} in {}", plural(rows.len() as u64, "run"), target.display());
+    notice!("ampl: {} in {}", plural(rows.len() as u64, "run"), target.display());
     Ok(ExitCode::SUCCESS)
 }

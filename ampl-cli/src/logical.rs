@@ -59,7 +59,7 @@ pub fn logical(args: &Args) -> anyhow::Result<ExitCode> {
         .map_err(|error| too_much(&error))?;
     let gaps = &messages.gaps;
     let damage = run.damage();
-    damage.iter().for_each(|damage| tell!("{}", message(damage, path)));
+    damage.iter().for_each(|damage| notice!("{}", message(damage, path)));
     if let Some(rank) = args.rank {
         write_rank(args, &program, rank, path)?;
     } else if args.check {

@@ -1,7 +1,7 @@
 //! The command line of ampl. Finds `libampl.so` by path; links no MPI.
 #![forbid(unsafe_code)]
 
-#[macro_use(tell)]
+#[macro_use(notice)]
 extern crate ampl_launch;
 
 mod check;

@@ -44,11 +44,11 @@ pub struct Args {
 pub fn plan(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;
     let plan = rundir::summarised(&trace, &args.run.run)?;
-    let left_out: Vec<&str> = left_out(&trace, &plan).into_iter().map(LeftOut::name).collect();
-    let left_out = left_out.join(" and ");
+    let left_out: Vec<_> = left_out(&trace, &plan).into_iter().map(LeftOut::name).collect();
     if !left_out.is_empty() {
+        let left_out = left_out.join(" and ");
         let place = args.run.run.display();
-        tell!(
+        notice!(
             "ampl: other bounds are shown without the run's {left_out} ({place}): they may come to more than can be had"
         );
     }
@@ -60,7 +60,7 @@ pub fn plan(args: &Args) -> anyhow::Result<ExitCode> {
             true => "other bounds are shown",
             false => "of less than 90 % no other bound is shown",
         };
-        tell!("ampl: the run was measured in {} ({place}): {bounds}", coverage::words(&measured));
+        notice!("ampl: the run was measured in {} ({place}): {bounds}", coverage::words(&measured));
     }
     let row = |bound| {
         let mut row = match bound {

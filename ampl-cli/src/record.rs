@@ -46,7 +46,7 @@ pub fn record(args: &Args) -> anyhow::Result<ExitCode> {
         };
         let job = directory::job_of(&trace, run);
         match archive::write(&trace, run, &template, &environment::user(), &job) {
-            Ok(path) => tell!("ampl: record {}", path.display()),
+            Ok(path) => notice!("ampl: record {}", path.display()),
             Err((path, why)) => {
                 let what = format!("the record cannot be written: {why}");
                 return Err(Failure::message(OTHER, what, path.display(), "name another file with --to"));

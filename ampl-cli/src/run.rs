@@ -47,7 +47,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     library::find()?;
     if let Some(said) = leftovers::said() {
-        tell!("{said}");
+        notice!("{said}");
     }
     let request = args.job.request();
     let dir = directory::choose(&request, &job, &programs)?;
@@ -69,11 +69,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn after_run(dir: &Path, said: bool, launcher: Option<Flavour>) -> Option<Trace> {
     if dir.is_dir() {
         recover::after_launch(dir, launcher);
-        tell!("ampl: run directory {}", dir.display());
+        notice!("ampl: run directory {}", dir.display());
         return summary::print(dir);
     }
     if !said {
-        tell!("{}", directory::unrecorded(dir));
+        notice!("{}", directory::unrecorded(dir));
     }
     None
 }
@@ -85,7 +85,7 @@ fn keep_record(trace: Option<&Trace>, dir: &Path, template: &str) {
         None => Err((PathBuf::from(template), "the run cannot be read".into())),
     };
     if let Err((path, why)) = written {
-        tell!(
+        notice!(
             "ampl: the record of the run was not written: {why} ({}): check output.record, then 'ampl record RUN'",
             path.display()
         );

@@ -37,7 +37,7 @@ impl RunArg {
     }
 
     fn checked(&self, trace: Trace) -> anyhow::Result<Trace> {
-        trace.damage.iter().for_each(|damage| tell!("{}", message(damage, &self.run)));
+        trace.damage.iter().for_each(|damage| notice!("{}", message(damage, &self.run)));
         Ok(trace)
     }
 

@@ -65,13 +65,13 @@ pub fn scaling_of(args: &Args) -> anyhow::Result<ExitCode> {
     for run in &args.runs {
         let trace = RunArg { run: run.clone() }.read()?;
         if !trace.complete {
-            tell!("ampl: the run did not come to its end ({}): what there is of it is used", run.display());
+            notice!("ampl: the run did not come to its end ({}): what there is of it is used", run.display());
         }
         points.push(Point::of(&trace));
     }
     let programs = points.first().map(|point| point.profile.identity.programs.clone());
     if points.iter().any(|point| Some(&point.profile.identity.programs) != programs.as_ref()) {
-        tell!("ampl: the runs are of different programs (command line): factors compare them all the same");
+        notice!("ampl: the runs are of different programs (command line): factors compare them all the same");
     }
     let mode = match args {
         _ if args.strong => Some(Mode::Strong),

@@ -95,14 +95,14 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
     let runs = drive(&job, fill, extent.windows, &seeds, || progress.one_more()).map_err(failure)?;
     drop(progress);
     if loaded.config.sampling.budget.is_some() {
-        tell!(
+        notice!(
             "ampl: sampling.budget is left aside ({}): a population does not say how many bytes",
             source.path().display()
         );
     }
     if let Some((guide, missing, all)) = windows.lacking(&job) {
         let (missing, all, place) = (count(missing), count(all), source.path().display());
-        tell!("ampl: {missing} of {all} rank-windows have no row of {guide} ({place}): {INSTEAD}");
+        notice!("ampl: {missing} of {all} rank-windows have no row of {guide} ({place}): {INSTEAD}");
     }
     let entries = entries(&job, &runs);
     if args.json {
@@ -111,7 +111,7 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
         output::print(|out| report::table(out, job.interval(), &entries))?;
     }
     let memory = peak_memory().map_or(String::new(), |peak| format!("; peak memory {}", bytes(peak)));
-    tell!(
+    notice!(
         "ampl: {} of {}, {} in {} s{memory}",
         plural(extent.windows.1 - extent.windows.0 + 1, "window"),
         plural(u64::from(ranks), "rank"),
@@ -124,7 +124,7 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
         } else {
             format!("give more than one update interval, {} windows", count(job.interval()))
         };
-        tell!("ampl: no window was scored ({}): {why}", source.path().display());
+        notice!("ampl: no window was scored ({}): {why}", source.path().display());
     }
     Ok(ExitCode::SUCCESS)
 }

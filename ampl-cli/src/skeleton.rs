@@ -40,7 +40,7 @@ pub fn write(args: &Args) -> anyhow::Result<ExitCode> {
     let run = args.run.open()?;
     let path = &args.run.run;
     if let Some(damage) = run.damage().first() {
-        tell!("{}", message(damage, path));
+        notice!("{}", message(damage, path));
         let what = "the run is damaged";
         return Err(Failure::message(DAMAGED, what, path.display(), "a skeleton needs all of its calls"));
     }
@@ -62,7 +62,7 @@ pub fn write(args: &Args) -> anyhow::Result<ExitCode> {
     fs::write(&args.output, &text).map_err(|error| {
         Failure::message(OTHER, format!("cannot write: {error}"), &file, "name another file")
     })?;
-    tell!(
+    notice!(
         "ampl: {} for {} in {file}",
         plural(text.lines().count() as u64, "line"),
         plural(ranks.into(), "rank")

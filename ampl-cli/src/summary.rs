@@ -20,7 +20,7 @@ pub fn text(trace: &Trace, run: &Path) -> String {
 pub fn print(dir: &Path) -> Option<Trace> {
     match directory::read(dir) {
         Ok(trace) => {
-            tell!("{}", text(&trace, dir).trim_end());
+            notice!("{}", text(&trace, dir).trim_end());
             Some(trace)
         }
         Err(error) => {

@@ -41,7 +41,7 @@ pub fn timesteps_of(args: &Args) -> anyhow::Result<ExitCode> {
         offset.checked_sub(function.offset?)
     });
     let damage = run.damage();
-    damage.iter().for_each(|damage| tell!("{}", rundir::message(damage, &args.run.run)));
+    damage.iter().for_each(|damage| notice!("{}", rundir::message(damage, &args.run.run)));
     let found = Named::of(&found, &mut symbols);
     match args.json {
         true => output::json(&Row::of(&found))?,

@@ -11,7 +11,7 @@ use crate::{failure, help, hint};
 pub fn report(error: &clap::Error, command: &clap::Command) -> ExitCode {
     // Without arguments clap calls the help an error, and it is one: there was no command.
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && std::env::args_os().len() < 2 {
-        tell!("{}", help::text(command, false).trim_end());
+        notice!("{}", help::text(command, false).trim_end());
         return ExitCode::from(failure::USAGE);
     }
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
@@ -34,7 +34,7 @@ pub fn report(error: &clap::Error, command: &clap::Command) -> ExitCode {
         Some(_) => format!("see 'ampl {name} --help'"),
         None => "see 'ampl --help' or 'ampl COMMAND --help'".into(),
     });
-    tell!("ampl: {message} (command line): {hint}");
+    notice!("ampl: {message} (command line): {hint}");
     ExitCode::from(failure::USAGE)
 }
 

@@ -3,6 +3,8 @@
 //! # Source
 //! Black & Rogaway, *Ciphers with Arbitrary Finite Domains* (2002): a Feistel network with cycle walking.
 
+use rand::{Rng as _, RngCore, rand_core};
+
 use crate::units::{Rank, WindowId};
 
 /// The place of `rank` among all ranks there could be, in a seeded order: a permutation of [0, 2³²).
@@ -64,7 +66,7 @@ fn feistel(key: u64, number: u64, half: u32) -> u64 {
 
 /// A number in [0, 1) for one rank and window, uniform over seeds, in steps of 2⁻⁵³.
 pub fn coin(seed: u64, rank: Rank, window: WindowId) -> f64 {
-    (hash(COIN, &[seed, u64::from(rank.0), window.0]) >> 11) as f64 * 2f64.powi(-53)
+    Generator(hash(COIN, &[seed, u64::from(rank.0), window.0])).random()
 }
 
 // Different uses of one seed must not see the same numbers: the texts are "order", "turn", "coin", "sample".
@@ -73,14 +75,35 @@ const TURN: u64 = 0x7475_726e_0000_0002;
 const COIN: u64 = 0x636f_696e_0000_0003;
 const SAMPLE: u64 = 0x7361_6d70_6c65_0004;
 
-/// A counter-based generator: 64 bits that look random, a pure function of its words.
+/// 2⁶⁴ over the golden ratio, odd.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A generator for the distributions of `rand`. It begins with the number that it is made of; the next ones are those of
+/// SplitMix64.
+struct Generator(u64);
+
+impl RngCore for Generator {
+    fn next_u32(&mut self) -> u32 {
+        (self.next_u64() >> 32) as u32
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        let next = mix(self.0.wrapping_add(GOLDEN));
+        std::mem::replace(&mut self.0, next)
+    }
+
+    fn fill_bytes(&mut self, bytes: &mut [u8]) {
+        rand_core::impls::fill_bytes_via_next(self, bytes);
+    }
+}
+
+/// 64 bits that look random, a pure function of the words.
 ///
 /// # Source
 /// The output function of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014) absorbed word by word.
 fn hash(domain: u64, words: &[u64]) -> u64 {
-    let golden = 0x9e37_79b9_7f4a_7c15_u64;
-    words.iter().fold(mix(domain.wrapping_add(golden)), |state, &word| {
-        mix(state.wrapping_add(golden).wrapping_mul(golden | 1) ^ mix(word.wrapping_add(golden)))
+    words.iter().fold(mix(domain.wrapping_add(GOLDEN)), |state, &word| {
+        mix(state.wrapping_add(GOLDEN).wrapping_mul(GOLDEN | 1) ^ mix(word.wrapping_add(GOLDEN)))
     })
 }
 

@@ -157,11 +157,6 @@ impl RankSet {
     pub fn ranges(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.ranges.iter().copied()
     }
-
-    /// `true` if the two sets share a rank.
-    pub fn overlaps(&self, other: &Self) -> bool {
-        self.ranges.iter().any(|&(low, high)| other.ranges.iter().any(|&(a, b)| low <= b && a <= high))
-    }
 }
 
 impl FromIterator<u32> for RankSet {

@@ -54,7 +54,7 @@ pub fn prepare(request: &Request, checked: bool, command: &[OsString]) -> Result
     if let Some(program) = &program {
         if speaks {
             warn(program);
-            script::overrides(program, own).iter().for_each(|said| tell!("{said}"));
+            script::overrides(program, own).iter().for_each(|said| notice!("{said}"));
         }
         if let Err(error) = marker_site::resolve(&mut job, std::slice::from_ref(program)) {
             if !launched {
@@ -71,7 +71,7 @@ pub fn prepare(request: &Request, checked: bool, command: &[OsString]) -> Result
     let (hooks, said) = tool_hooks::variables(&job.config.hooks, &library);
     variables.extend(hooks);
     if speaks {
-        said.iter().for_each(|said| tell!("{said}"));
+        said.iter().for_each(|said| notice!("{said}"));
     }
     if let Some(config) = job.for_library()? {
         variables.push((environment::CONFIG, config));
@@ -90,7 +90,7 @@ pub fn prepare(request: &Request, checked: bool, command: &[OsString]) -> Result
 fn goes_on(error: &Failure) {
     let said = format!("{error}; the job goes on without ampl");
     if once::is_first(&said) {
-        tell!("{said}");
+        notice!("{said}");
     }
 }
 
@@ -102,6 +102,6 @@ fn warn(program: &Path) {
     }
     for (what, fix) in Executable::read(program).map(|executable| executable.obstacles()).unwrap_or_default()
     {
-        tell!("ampl: {what} ({}): {fix}", program.display());
+        notice!("ampl: {what} ({}): {fix}", program.display());
     }
 }

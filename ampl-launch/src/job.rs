@@ -127,7 +127,7 @@ impl Job {
                     job.check_locks(args)?;
                 }
                 if notices {
-                    found.iter().for_each(|notice| tell!("{}", job.place_notice(notice)));
+                    found.iter().for_each(|notice| notice!("{}", job.place_notice(notice)));
                 }
                 Ok(job)
             }
@@ -274,7 +274,7 @@ impl Job {
             Some((line, column)) => format!("{}:{line}:{column}", self.source.name()),
             None => self.source.name(),
         };
-        tell!("{}", clipping.render(&place));
+        notice!("{}", clipping.render(&place));
     }
 
     /// Place of the setting that names the rank of `error`.

@@ -20,7 +20,7 @@
 
 /// A line for people, on stderr; write errors are ignored.
 #[macro_export]
-macro_rules! tell {
+macro_rules! notice {
     ($($text:tt)*) => {{
         use std::io::Write as _;
         // One write: ranks share the place, and their lines must not run into each other.

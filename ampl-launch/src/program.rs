@@ -1,5 +1,6 @@
 //! A program as `ampl doctor` shows it: its MPI, and what stands in the way of ampl.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -8,13 +9,36 @@ use crate::elf::{self, Executable};
 use crate::failure::Failure;
 use crate::mpi::{self, Linked};
 
+/// Kind of a program's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProgramKind {
+    /// An executable that loads libraries.
+    Dynamic,
+    /// An executable that loads none.
+    Static,
+    /// A script, or a file of another format.
+    #[serde(rename = "script or unknown")]
+    Opaque,
+}
+
+impl fmt::Display for ProgramKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Dynamic => "dynamic",
+            Self::Static => "static",
+            Self::Opaque => "script or unknown",
+        })
+    }
+}
+
 /// The program that would be run.
 #[derive(Debug, Serialize)]
 pub struct App {
     /// Its file.
     pub path: PathBuf,
-    /// `dynamic`, `static`, or `script or unknown`.
-    pub kind: &'static str,
+    /// Its kind.
+    pub kind: ProgramKind,
     /// True where it contains MPI itself.
     pub defines_mpi: bool,
     /// MPI functions that it defines itself.
@@ -39,17 +63,17 @@ pub fn examine(
         problems.push(format!("ampl: {what} ({place}): {fix}"));
     }
     let kind = match (executable.opaque, executable.is_static) {
-        (true, _) => "script or unknown",
-        (_, true) => "static",
-        _ => "dynamic",
+        (true, _) => ProgramKind::Opaque,
+        (_, true) => ProgramKind::Static,
+        _ => ProgramKind::Dynamic,
     };
     let linked = match kind {
-        "dynamic" => {
+        ProgramKind::Dynamic => {
             let wrapped = library.and_then(elf::exported).unwrap_or_default();
             mpi::of_program(file, &wrapped)
         }
-        "static" => Linked::default(),
-        _ => Linked { mpi: mpi::installed(), ..Linked::default() },
+        ProgramKind::Static => Linked::default(),
+        ProgramKind::Opaque => Linked { mpi: mpi::installed(), ..Linked::default() },
     };
     for name in &linked.missing {
         problems.push(format!(
@@ -57,13 +81,17 @@ pub fn examine(
              MPI's module"
         ));
     }
-    if kind == "dynamic" && linked.mpi.is_empty() && linked.missing.is_empty() && !executable.defines_mpi {
+    if kind == ProgramKind::Dynamic
+        && linked.mpi.is_empty()
+        && linked.missing.is_empty()
+        && !executable.defines_mpi
+    {
         problems.push(format!(
             "ampl: no MPI among its libraries ({place}): nothing, if it loads MPI at run time or has none; \
              else check LD_LIBRARY_PATH"
         ));
     }
-    if kind == "dynamic" && linked.mpi.len() > 1 {
+    if kind == ProgramKind::Dynamic && linked.mpi.len() > 1 {
         let paths: Vec<String> = linked.mpi.iter().map(|mpi| mpi.path.display().to_string()).collect();
         let paths = paths.join(" and ");
         problems

@@ -49,9 +49,8 @@ pub fn collective(function: Function) -> Option<u8> {
 }
 
 fn base(function: Function) -> &'static str {
-    let name = function.name();
-    let name = name.strip_prefix("MPI_").unwrap_or(name);
-    name.strip_suffix("_c").unwrap_or(name)
+    let name = function.base_name();
+    name.strip_prefix("MPI_").unwrap_or(name)
 }
 
 #[cfg(test)]

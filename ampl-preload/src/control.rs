@@ -31,13 +31,13 @@ pub fn before_call(state: &mut ThreadState, symbol: &Symbol, words: &[usize]) {
 pub fn after_call(
     state: &mut ThreadState,
     symbol: &Symbol,
-    recipe: &HookPlan,
+    plan: &HookPlan,
     words: &[usize],
     end: u64,
     closed: bool,
 ) -> bool {
-    if closed || (recipe.communicates && state.timer.is_due(end)) {
-        progress(state, recipe.communicates);
+    if closed || (plan.communicates && state.timer.is_due(end)) {
+        progress(state, plan.communicates);
     }
     if symbol.function == ids::MPI_PCONTROL && level(state, symbol, words) == PAUSE {
         // Behind its own record: a pause begins when the call that asks for it has returned.
@@ -63,8 +63,8 @@ fn obey(state: &mut ThreadState, level: i32) {
 
 /// A window was closed on entry of a call.
 #[cold]
-pub fn window_closed(state: &mut ThreadState, recipe: &HookPlan) {
-    progress(state, recipe.communicates);
+pub fn window_closed(state: &mut ThreadState, plan: &HookPlan) {
+    progress(state, plan.communicates);
 }
 
 /// A window was closed by a call of ampl's own API, between calls of MPI.
@@ -76,11 +76,11 @@ pub fn window_closed_by_program(state: &mut ThreadState) {
 /// Every so often while calls are only counted: ends windows that are over, and polls the tree. Returns whether it has
 /// closed windows.
 #[cold]
-pub fn check_while_counting(state: &mut ThreadState, recipe: &HookPlan) -> bool {
+pub fn check_while_counting(state: &mut ThreadState, plan: &HookPlan) -> bool {
     let now = hot_state::now();
     let closed = state.thread.catch_up(now);
-    if closed || (recipe.communicates && state.timer.is_due(now)) {
-        progress(state, recipe.communicates);
+    if closed || (plan.communicates && state.timer.is_due(now)) {
+        progress(state, plan.communicates);
     }
     closed
 }

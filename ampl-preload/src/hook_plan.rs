@@ -56,7 +56,7 @@ pub struct HookPlan {
     /// True where it gives out objects, requests apart.
     pub gives: bool,
     /// Work for its calls when the agent costs too much.
-    pub passage: FastPath,
+    pub fast_path: FastPath,
     /// True where something must be noted or replaced before the call.
     pub prepares: bool,
     /// True where it takes long enough, and may communicate, so that the tree may make progress in it.
@@ -163,18 +163,18 @@ pub fn fetch_of(function: Function) {
 pub fn derive(shared: &Shared) -> [FastPath; FUNCTION_COUNT] {
     std::array::from_fn(|index| {
         let function = Function(index as u16);
-        let one = recipe(function, &FUNCTIONS[index]);
+        let one = plan(function, &FUNCTIONS[index]);
         let observed = shared.observes(function);
         let partners = shared.partners.is_some();
         let marker = shared.marker().filter(|&(marker, _)| marker == function);
-        let passage = match (one.passage, marker) {
+        let fast_path = match (one.fast_path, marker) {
             (FastPath::Counted, Some((_, false))) => FastPath::Marking,
             (FastPath::Counted, None) => FastPath::Counted,
             _ => FastPath::Never,
         };
-        let recipe = HookPlan {
+        let plan = HookPlan {
             local: one.local && !observed,
-            passage,
+            fast_path,
             ends: one.ends.filter(|_| partners),
             tells_partners: one.tells_partners && partners,
             short_way: match one.short_way {
@@ -183,11 +183,11 @@ pub fn derive(shared: &Shared) -> [FastPath; FUNCTION_COUNT] {
             },
             ..one
         };
-        ALL[index].0.get_or_init(|| recipe).passage
+        ALL[index].0.get_or_init(|| plan).fast_path
     })
 }
 
-fn recipe(function: Function, spec: &'static FunctionSpec) -> HookPlan {
+fn plan(function: Function, spec: &'static FunctionSpec) -> HookPlan {
     let position =
         |found: &dyn Fn(&Param) -> bool| spec.params.iter().position(found).map(|index| index as u8);
     let request = position(&|param| param.kind == Kind::Request);
@@ -280,7 +280,7 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> HookPlan {
             || function == ids::MPI_PRECV_INIT,
         in_out,
         gives,
-        passage: match function {
+        fast_path: match function {
             ids::MPI_REQUEST_FREE | ids::MPI_PCONTROL => FastPath::Never,
             _ if gives || makes_persistent || ends_objects => FastPath::Never,
             _ if matches!(spec.class, Class::Lifecycle | Class::CountOnly) => FastPath::Never,
@@ -333,7 +333,7 @@ mod tests {
     use super::*;
 
     fn of(function: Function) -> HookPlan {
-        recipe(function, function.spec())
+        plan(function, function.spec())
     }
 
     #[test]
@@ -364,12 +364,12 @@ mod tests {
         for objects in
             [ids::MPI_COMM_DUP, ids::MPI_COMM_FREE, ids::MPI_SEND_INIT, ids::MPI_REQUEST_FREE, ids::MPI_ABORT]
         {
-            assert_eq!(of(objects).passage, FastPath::Never, "{}", objects.name());
+            assert_eq!(of(objects).fast_path, FastPath::Never, "{}", objects.name());
         }
         for traffic in
             [ids::MPI_ISEND, ids::MPI_WAITALL, ids::MPI_START, ids::MPI_ALLREDUCE, ids::MPI_COMM_RANK]
         {
-            assert_eq!(of(traffic).passage, FastPath::Counted, "{}", traffic.name());
+            assert_eq!(of(traffic).fast_path, FastPath::Counted, "{}", traffic.name());
         }
         for (function, outcome) in [
             (ids::MPI_RECV, Some(Outcome::Message)),

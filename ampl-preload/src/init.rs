@@ -18,6 +18,7 @@ use ampl_agent::window::Boundary;
 use ampl_client::Policy;
 use ampl_core::config::{self, Config};
 use ampl_core::mpi::Function;
+use ampl_core::mpi::constants::AbiFamily;
 use ampl_core::plan::{Plan, with_programs};
 use ampl_core::units::Rank;
 use ampl_core::value::ObjectKind;
@@ -88,7 +89,7 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
     let pmpi: &'static Pmpi = Box::leak(Box::new(Pmpi::load()?));
     let world = abi.handle(ObjectKind::Comm, "MPI_COMM_WORLD")?;
     let (ranks, rank) = size_and_rank(pmpi, world);
-    let agreed = presence::agree(abi.name == "openmpi", ranks, rank)?;
+    let agreed = presence::agree(abi.family == AbiFamily::OpenMpi, ranks, rank)?;
     let _watch = (ranks > 1).then(|| Watch::start(rank));
     let channel = private_channel(abi, pmpi, world)?;
 
@@ -211,7 +212,7 @@ fn private_communicator(abi: &Abi, pmpi: &Pmpi, world: usize) -> Option<usize> {
     let new = &raw mut comm as usize;
     // SAFETY: every rank of the world does the same inside its MPI_Init.
     let code = unsafe {
-        if abi.name == "openmpi" {
+        if abi.family == AbiFamily::OpenMpi {
             let mut group = 0usize;
             let asked = (pmpi.comm_group)(world, &raw mut group as usize);
             if asked != 0 {

@@ -93,9 +93,9 @@ fn passes(here: &Entry, function: Function) -> bool {
     }
     // SAFETY: the calling thread's own state, which no wrapper uses now.
     let state = unsafe { &mut *here.state() };
-    let passage = state.process.passages[usize::from(function.0)];
+    let fast_path = state.process.fast_paths[usize::from(function.0)];
     let passes = state.thread.is_quiet()
-        && match passage {
+        && match fast_path {
             FastPath::Never => false,
             FastPath::Counted => !state.thread.follows_steps(function),
             // A clock that has to be asked for would cost the others their registers.
@@ -271,16 +271,10 @@ fn path(state: &mut ThreadState, address: u64) -> u64 {
 
 /// Closes the windows that end where `function` is called at `now`; returns whether one was closed.
 #[cold]
-fn end_windows(
-    state: &mut ThreadState,
-    recipe: &HookPlan,
-    function: Function,
-    address: u64,
-    now: u64,
-) -> bool {
+fn end_windows(state: &mut ThreadState, plan: &HookPlan, function: Function, address: u64, now: u64) -> bool {
     let closed = contained(|| state.thread.end_windows(function, address, now)) == Some(true);
     if closed {
-        contained(|| control::window_closed(state, recipe));
+        contained(|| control::window_closed(state, plan));
         decision::tell();
     }
     closed
@@ -288,10 +282,10 @@ fn end_windows(
 
 /// As [`end_windows`] at a call that is only counted, where windows follow steps.
 #[cold]
-fn pass_step(state: &mut ThreadState, recipe: &HookPlan, function: Function, address: u64, now: u64) {
+fn pass_step(state: &mut ThreadState, plan: &HookPlan, function: Function, address: u64, now: u64) {
     let address = site(state, address);
     if contained(|| state.thread.pass_step(function, address, now)) == Some(true) {
-        contained(|| control::window_closed(state, recipe));
+        contained(|| control::window_closed(state, plan));
         decision::tell();
     }
 }
@@ -310,30 +304,30 @@ unsafe fn recorded(
     // forwarded: a callback of the application may count a call meanwhile.
     let state = unsafe { &mut *pointer };
     let function = symbol.function;
-    let Some(recipe) = hook_plan::of(function) else {
+    let Some(plan) = hook_plan::of(function) else {
         // SAFETY: the caller's promise.
         return unsafe { forward(next, words.as_ptr()) };
     };
-    if recipe.class == Class::CountOnly {
+    if plan.class == Class::CountOnly {
         state.thread.count(function, 1);
         // SAFETY: the caller's promise.
         return unsafe { forward(next, words.as_ptr()) };
     }
     let invariant = hot_state::is_invariant();
-    if state.thread.is_off() && recipe.passage != FastPath::Never {
+    if state.thread.is_off() && plan.fast_path != FastPath::Never {
         let quiet = state.thread.is_quiet();
         let from = ticks(invariant);
         state.thread.pass(function, address);
-        if recipe.passage == FastPath::Marking && !state.thread.pass_marker(from) {
-            end_windows(state, recipe, function, address, from);
+        if plan.fast_path == FastPath::Marking && !state.thread.pass_marker(from) {
+            end_windows(state, plan, function, address, from);
         } else if state.thread.follows_steps(function) {
-            pass_step(state, recipe, function, address, from);
+            pass_step(state, plan, function, address, from);
         }
         if !quiet {
             let took = (ticks(invariant) - from).saturating_sub(clock::read_ticks()).min(DESCHEDULED);
             state.thread.add_own(took * CHECK_EVERY);
             state.thread.current.leave(from);
-            if contained(|| control::check_while_counting(state, recipe)) == Some(true) {
+            if contained(|| control::check_while_counting(state, plan)) == Some(true) {
                 decision::tell();
             }
         }
@@ -342,12 +336,12 @@ unsafe fn recorded(
         passed(pointer);
         return result;
     }
-    if recipe.local && !state.thread.records() {
+    if plan.local && !state.thread.records() {
         let now = ticks(invariant);
         let measured = state.local_meter.is_due();
         let address = site(state, address);
         if contained_counting(|| state.thread.local(function, address, now)) == Some(true) {
-            contained(|| control::window_closed(state, recipe));
+            contained(|| control::window_closed(state, plan));
             decision::tell();
         } else if measured {
             state.local_meter.take(ticks(invariant) - now);
@@ -365,26 +359,26 @@ unsafe fn recorded(
     if state.thread.records() {
         state.thread.fetch();
     }
-    if recipe.prepares || symbol.language == Language::Fortran {
+    if plan.prepares || symbol.language == Language::Fortran {
         // SAFETY: the application's arguments, before the call.
         contained_counting(|| unsafe {
-            hooks::enter(state, symbol, recipe, words);
+            hooks::enter(state, symbol, plan, words);
             control::before_call(state, symbol, words);
         });
     }
     if !state.thread.is_known(function, address) {
         contained_counting(|| state.thread.know(function, address));
     }
-    hooks::about(state, symbol.language, recipe, words);
+    hooks::about(state, symbol.language, plan, words);
     let mut start = ticks(invariant);
-    if state.thread.begin_call(function, start) && end_windows(state, recipe, function, address, start) {
+    if state.thread.begin_call(function, start) && end_windows(state, plan, function, address, start) {
         start = ticks(invariant);
     }
     state.thread.current.enter(function, address, start);
-    if recipe.class == Class::Lifecycle {
+    if plan.class == Class::Lifecycle {
         // SAFETY: the application's arguments, before the call.
         contained(|| unsafe {
-            hooks::lifecycle(state, symbol, recipe, words, address, start);
+            hooks::lifecycle(state, symbol, plan, words, address, start);
             if function == ids::MPI_FINALIZE {
                 lifecycle::enter_finalize(state, start);
                 lifecycle::finalize_entered();
@@ -398,10 +392,10 @@ unsafe fn recorded(
     // handler may unwind through here.
     let result = unsafe { forward(next, words.as_ptr()) };
     let end = ticks(invariant);
-    if recipe.class == Class::Lifecycle || !hot_state::is_active() {
+    if plan.class == Class::Lifecycle || !hot_state::is_active() {
         // MPI_Finalize has returned, and what was to be recorded has been; or this is a child that a
         // callback forked, and the journal is its parent's.
-        if recipe.class == Class::Lifecycle {
+        if plan.class == Class::Lifecycle {
             contained(lifecycle::finalize_left);
         }
         return result;
@@ -413,7 +407,7 @@ unsafe fn recorded(
     let code = unsafe { error_code(symbol, words, result) };
     let call = hooks::Returned { address, start, end, code };
     // SAFETY: as above.
-    let changed = unsafe { conclude(state, symbol, recipe, words, &call) };
+    let changed = unsafe { conclude(state, symbol, plan, words, &call) };
     if measured {
         let own =
             (ticks(invariant) - entered).saturating_sub(end - start + (state.thread.rare_ticks() - rare));
@@ -444,14 +438,14 @@ fn measure(state: &mut ThreadState, own: u64) {
 unsafe fn conclude(
     state: &mut ThreadState,
     symbol: &Symbol,
-    recipe: &HookPlan,
+    plan: &HookPlan,
     words: &[usize],
     call: &hooks::Returned,
 ) -> bool {
     let changed = contained_counting(|| {
         // SAFETY: the application's arguments, after the call.
-        let closed = unsafe { hooks::leave(state, symbol, recipe, words, call) };
-        control::after_call(state, symbol, recipe, words, call.end, closed)
+        let closed = unsafe { hooks::leave(state, symbol, plan, words, call) };
+        control::after_call(state, symbol, plan, words, call.end, closed)
     });
     changed == Some(true)
 }

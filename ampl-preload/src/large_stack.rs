@@ -37,26 +37,26 @@ pub fn with_room<T, F: FnOnce() -> T>(work: F) -> T {
 
 /// Runs `work` on `stack`.
 fn elsewhere<T, F: FnOnce() -> T>(stack: &Stack, work: F) -> T {
-    let mut errand = StackCall { work: Some(work), done: None };
+    let mut call = StackCall { work: Some(work), done: None };
     let mut here = MaybeUninit::uninit();
     let mut there = MaybeUninit::<libc::ucontext_t>::uninit();
-    // SAFETY: places for two contexts. The second begins on a stack that outlives it, with the address of an errand
+    // SAFETY: places for two contexts. The second begins on a stack that outlives it, with the address of an call
     // that does so too, in two halves as arguments are ints, and ends by going on with the first.
     unsafe {
         if libc::getcontext(there.as_mut_ptr()) != 0 {
-            return errand.finished(true);
+            return call.finished(true);
         }
         let context = there.assume_init_mut();
         context.uc_stack.ss_sp = stack.0.byte_add(GUARD_BYTES);
         context.uc_stack.ss_size = STACK_BYTES;
         context.uc_link = here.as_mut_ptr();
-        let address = (&raw mut errand).expose_provenance();
+        let address = (&raw mut call).expose_provenance();
         let entry: extern "C" fn(u32, u32) = run::<T, F>;
         // The type that any function is passed as.
         let entry = std::mem::transmute::<extern "C" fn(u32, u32), extern "C" fn()>(entry);
         libc::makecontext(context, entry, 2, (address >> 32) as u32, address as u32);
         let refused = libc::swapcontext(here.as_mut_ptr(), context) != 0;
-        errand.finished(refused)
+        call.finished(refused)
     }
 }
 
@@ -124,9 +124,9 @@ impl<T, F: FnOnce() -> T> StackCall<T, F> {
 }
 
 extern "C" fn run<T, F: FnOnce() -> T>(upper: u32, lower: u32) {
-    let errand = ptr::with_exposed_provenance_mut::<StackCall<T, F>>((upper as usize) << 32 | lower as usize);
-    // SAFETY: the errand of the caller, who waits.
-    unsafe { (*errand).run() };
+    let call = ptr::with_exposed_provenance_mut::<StackCall<T, F>>((upper as usize) << 32 | lower as usize);
+    // SAFETY: the call of the caller, who waits.
+    unsafe { (*call).run() };
 }
 
 /// Memory for a stack, and its guard.

@@ -39,7 +39,7 @@ pub struct Process {
     /// The functions ampl calls.
     pub pmpi: &'static Pmpi,
     /// Work for calls of each function while the agent is to cost next to nothing.
-    pub passages: [FastPath; FUNCTION_COUNT],
+    pub fast_paths: [FastPath; FUNCTION_COUNT],
     /// Live requests of all threads.
     pub requests: Arc<RequestTables>,
     /// Addresses that calls have named.

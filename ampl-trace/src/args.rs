@@ -13,8 +13,6 @@ use crate::record::{
     put_text, text_words,
 };
 
-/// Handle word of an object that ampl did not see made.
-pub const UNKNOWN_HANDLE: u64 = 0;
 /// A buffer word: `MPI_IN_PLACE`.
 pub const IN_PLACE: u64 = u64::MAX;
 /// The length of an array or text whose address was null or a sentinel.
@@ -38,8 +36,6 @@ pub fn is_predefined(word: u64) -> bool {
 pub fn index_of_predefined(word: u64) -> Option<usize> {
     let index = match word >> 62 {
         0b11 => !word,
-        // Until November 2026 these words were the index and the top bit.
-        0b10 => word & !(1 << 63),
         _ => return None,
     };
     Some(index as usize)
@@ -86,7 +82,7 @@ pub fn is_input(param: &Param) -> bool {
 }
 
 /// True where MPI writes an address behind that parameter. Its word is in the entry part, as every address is, and 0
-/// where nothing was written. Until November 2026 the word was the address at which the program wanted it.
+/// where nothing was written.
 pub fn gives_address(param: &Param) -> bool {
     param.kind == Kind::Address && param.direction == Direction::Out
 }

@@ -22,8 +22,7 @@ pub struct RunInfo {
     pub ampl_version: String,
     /// The MPI library's own description.
     pub mpi_library: String,
-    /// Binary interface that the program was built for, which gives constants their meaning. Not in traces of before
-    /// 27 November 2026.
+    /// Binary interface that the program was built for, which gives constants their meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abi: Option<AbiFamily>,
     /// Ranks in `MPI_COMM_WORLD`.
@@ -56,8 +55,7 @@ pub struct RunInfo {
     /// Optional metrics that rank 0 could not measure, and why: name and reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmeasured: Vec<(String, String)>,
-    /// True where every rank's gaps are recorded: counted calls that are in none of them are in its sequence. Not in
-    /// traces of before 27 November 2026.
+    /// True where every rank's gaps are recorded: counted calls that are in none of them are in its sequence.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_gaps: bool,
     /// Time up to which a run counts that had not ended when it was read.

@@ -9,9 +9,6 @@ use std::sync::Arc;
 use crate::record::{REGION_ENTER, REGION_EXIT, get_text, put_text};
 use crate::structure::Signature;
 
-/// Bytes of a name that are recorded.
-pub const LONGEST_NAME: usize = 255;
-
 /// Side of a region that the program passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Edge {

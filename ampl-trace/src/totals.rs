@@ -109,7 +109,7 @@ pub struct Share {
 /// A place: the function called, then module and offset of each frame, from the call outwards.
 type Place = (u16, Vec<(u32, u64)>);
 
-/// Details of a place beside its total; traces of before November 2026 have none.
+/// Details of a place beside its total.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Detail {
     spread: Spread,

@@ -96,43 +96,6 @@ impl Encoder {
         self.make_room();
     }
 
-    /// Appends `first` and `others`, of which the latter are usually below 128 and then a byte each.
-    #[inline]
-    pub fn extend_small<const N: usize>(&mut self, first: u64, others: [u64; N]) {
-        const { assert!(N <= MOST) };
-        let at = self.written + self.place(self.written, first);
-        if others.iter().fold(0, |all, value| all | value) < 1 << 7 {
-            self.slot(at)[..N].copy_from_slice(&others.map(|value| value as u8));
-            self.written = at + N;
-            self.make_room();
-        } else {
-            self.written = at;
-            self.extend(others.into_iter());
-        }
-    }
-
-    /// Appends signed `words`, least significant byte first, each as [`put_signed`] does.
-    #[inline]
-    pub fn extend_signed(&mut self, words: &[[u8; 8]]) {
-        let value = |&word: &[u8; 8]| zigzag(i64::from_le_bytes(word));
-        if words.len() > GROUP {
-            return self.extend_long(words.iter().map(value));
-        }
-        let mut at = self.written;
-        for word in words {
-            let value = value(word);
-            // Most are one byte.
-            at += if value < 1 << 7 {
-                self.window[at % WINDOW] = value as u8;
-                1
-            } else {
-                self.place(at, value)
-            };
-        }
-        self.written = at;
-        self.make_room();
-    }
-
     #[cold]
     fn extend_long(&mut self, values: impl Iterator<Item = u64>) {
         for value in values {
@@ -283,11 +246,6 @@ mod tests {
             if rest.is_empty() {
                 break;
             }
-        }
-        for few in values.as_chunks::<3>().0.iter().chain(&[[1, 2, 3], [127, 128, 0], [0, 0, 127]]) {
-            few.iter().for_each(|&value| put(&mut bytes, value));
-            let [first, others @ ..] = *few;
-            encoder.extend_small(first, others);
         }
         assert!(encoder.into_bytes() == bytes);
     }

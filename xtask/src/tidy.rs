@@ -135,7 +135,10 @@ fn members() -> Result<Vec<String>> {
 }
 
 /// Every file that is tracked or would be.
-fn files() -> Result<Vec<String>> {
+///
+/// # Errors
+/// Errors of git.
+pub fn files() -> Result<Vec<String>> {
     let mut git = Command::new("git");
     git.args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(root());
     let listed = output(&mut git).context("tidy reads the list of files from git")?;

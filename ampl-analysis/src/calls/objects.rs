@@ -188,8 +188,7 @@ impl<'a> Objects<'a> {
     /// Bytes of the type that a constructor has made (MPI-4.1 §5.1.2).
     fn made_bytes(&mut self, call: &Call<'_>, depth: u32) -> Option<u64> {
         let old = call.one(&["oldtype"]);
-        let name = call.function.name();
-        let name = name.strip_suffix("_c").unwrap_or(name);
+        let name = call.function.base_name();
         let sum = |words: &[u64]| words.iter().fold(0u64, |sum, &word| sum.saturating_add(word));
         let elements = match name {
             "MPI_Type_contiguous" => call.one(&["count"])?,

@@ -10,7 +10,7 @@ use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, GAP};
 use ampl_trace::request;
 use ampl_trace::structure::{Signature, ThreadStructure};
 
-use super::call::{Call, Peer, base, find, list, request_of, told_of};
+use super::call::{Call, Peer, find, list, request_of, told_of};
 use super::collectives::{Collective, collective, is_collective};
 use crate::calls::{Objects, is_whole};
 use crate::messages::facts::bytes;
@@ -225,11 +225,11 @@ pub fn matters(function: Function) -> bool {
         Class::Local | Class::CountOnly => false,
         Class::Completion | Class::Start | Class::Nonblocking | Class::PersistentCollective => true,
         Class::Lifecycle => spec.name == "MPI_Finalize",
-        Class::Poll => !matches!(base(spec.name), "MPI_Iprobe" | "MPI_Parrived" | "MPI_Win_test"),
+        Class::Poll => !matches!(function.base_name(), "MPI_Iprobe" | "MPI_Parrived" | "MPI_Win_test"),
         Class::Ordinary => {
             spec.traffic.is_message()
                 || matches!(
-                    base(spec.name),
+                    function.base_name(),
                     "MPI_Mprobe" | "MPI_Psend_init" | "MPI_Precv_init" | "MPI_Request_free" | "MPI_Cancel"
                 )
                 || is_collective(function)
@@ -283,10 +283,10 @@ impl Call {
                 self.send(["dest", "sendtag", "datatype"], sent)?,
                 self.receive(["source", "recvtag", "datatype"], received)?,
             ),
-            _ if base(spec.name) == "MPI_Psend_init" => {
+            _ if self.function.base_name() == "MPI_Psend_init" => {
                 Begin::PartSend(self.send(["dest", "tag", "datatype"], sent)?)
             }
-            _ if base(spec.name) == "MPI_Precv_init" => {
+            _ if self.function.base_name() == "MPI_Precv_init" => {
                 let receive = self.receive(["source", "tag", "datatype"], None)?;
                 Begin::PartReceive(receive)
             }
@@ -338,7 +338,7 @@ impl Call {
 
     fn act(&self, signature: &Signature, objects: &mut Objects<'_>) -> Act {
         let spec = self.function.spec();
-        let name = base(spec.name);
+        let name = self.function.base_name();
         let one = || request_of(self.input("request")?);
         match spec.class {
             Class::Completion => return self.completed().map_or(Act::Unknown, Act::Complete),

@@ -17,11 +17,6 @@ pub enum Peer {
     Nobody,
 }
 
-/// Name without the suffix of large counts.
-pub fn base(name: &str) -> &str {
-    name.strip_suffix("_c").unwrap_or(name)
-}
-
 /// A decoded call.
 pub struct Call {
     /// Function.

@@ -7,7 +7,7 @@ use ampl_core::value::Value;
 use ampl_trace::args::{index_of_predefined, parts};
 use ampl_trace::structure::Signature;
 
-use super::call::{Call, base};
+use super::call::Call;
 use crate::calls::{Objects, is_whole};
 
 /// Ranks without whose call a rank cannot leave its own.
@@ -98,7 +98,7 @@ fn comm_parameter(function: Function) -> Option<&'static str> {
         Traffic::None => {}
         _ => return None,
     }
-    Some(match base(spec.name) {
+    Some(match function.base_name() {
         "MPI_Barrier" | "MPI_Ibarrier" | "MPI_Barrier_init" => "comm",
         "MPI_Comm_dup" | "MPI_Comm_dup_with_info" | "MPI_Comm_idup" | "MPI_Comm_idup_with_info" => "comm",
         "MPI_Comm_create" | "MPI_Comm_split" | "MPI_Comm_split_type" | "MPI_Cart_sub" => "comm",

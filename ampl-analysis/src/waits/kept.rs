@@ -453,7 +453,7 @@ impl Observer<'_> {
     /// True where a call waits for nothing but a send.
     fn waits_alone(&mut self, at: &At) -> bool {
         let site = self.places.number(at);
-        let name = self.places.function(site).name();
-        matches!(name.strip_suffix("_c").unwrap_or(name), "MPI_Send" | "MPI_Ssend" | "MPI_Rsend" | "MPI_Wait")
+        let name = self.places.function(site).base_name();
+        matches!(name, "MPI_Send" | "MPI_Ssend" | "MPI_Rsend" | "MPI_Wait")
     }
 }

@@ -37,7 +37,7 @@ pub fn calibrate(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let spread = Spread::learn(&runs);
     if runs.len() < RELIABLE {
-        tell!(
+        notice!(
             "ampl: {} show the spread of times roughly (--calibrate): record {RELIABLE} for a gate",
             plural(runs.len() as u64, "run")
         );
@@ -48,7 +48,7 @@ pub fn calibrate(args: &Args) -> anyhow::Result<ExitCode> {
                 let what = format!("cannot write it: {error}");
                 Failure::message(USAGE, what, path.display(), "name another file")
             })?;
-            tell!("ampl: wrote {}", path.display());
+            notice!("ampl: wrote {}", path.display());
         }
         None if args.json => output::json(&spread)?,
         None => output::print(|out| std::io::Write::write_all(out, spread.to_toml().as_bytes()))?,

@@ -45,7 +45,7 @@ pub struct Args {
 /// The program named does not exist (4), or the configuration is wrong (2).
 pub fn doctor(args: &Args) -> anyhow::Result<ExitCode> {
     if args.clean {
-        leftovers::clean().iter().for_each(|line| tell!("{line}"));
+        leftovers::clean().iter().for_each(|line| notice!("{line}"));
         return Ok(ExitCode::SUCCESS);
     }
     if args.config {

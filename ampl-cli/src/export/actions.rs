@@ -60,7 +60,7 @@ pub fn write(run: &Path, output: Option<PathBuf>, trace: &Trace, format: Format)
         }
     }
     let all: u64 = found.ranks.iter().map(|own| own.len() as u64).sum();
-    tell!(
+    notice!(
         "ampl: {} in {}: {} of {}, {}",
         plural(all, "action"),
         target.display(),
@@ -69,7 +69,7 @@ pub fn write(run: &Path, output: Option<PathBuf>, trace: &Trace, format: Format)
         plural(found.collectives, "collective")
     );
     if found.modelled_ns > 0 {
-        tell!(
+        notice!(
             "ampl: computing of windows that are not kept is modelled from the ranks' sums ({})",
             run.display()
         );

@@ -30,6 +30,6 @@ pub fn write(run: &Path, output: Option<PathBuf>, mut trace: Trace, anonymous: b
     let part = out.into_inner().map_err(|error| unwritable(error.into_error()))?;
     let size = part.as_file().metadata().map_err(unwritable)?.len();
     part.persist_noclobber(&file).map_err(|error| unwritable(error.error))?;
-    tell!("ampl: {} in {}", bytes(size as f64), file.display());
+    notice!("ampl: {} in {}", bytes(size as f64), file.display());
     Ok(())
 }

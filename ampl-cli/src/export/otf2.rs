@@ -61,7 +61,7 @@ pub fn write(run: &Path, output: Option<PathBuf>, cut: Cut<'_>) -> anyhow::Resul
     refuse_empty(&written, run)?;
     place.finish().map_err(unwritable)?;
     notice(&written, run, KEEP_TIMES);
-    tell!(
+    notice!(
         "ampl: {} calls and {} ends of messages in {}",
         count(written.rows),
         count(*messages),

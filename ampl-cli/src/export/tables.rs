@@ -39,7 +39,7 @@ pub fn write(
             if format == Format::Csv {
                 return Err(error);
             }
-            tell!("ampl: {error}");
+            notice!("ampl: {error}");
             None
         }
     };
@@ -72,7 +72,7 @@ pub fn write(
             Table::Strata => {
                 let found = strata::of_run(run);
                 if let Err(error) = &found {
-                    tell!("ampl: no strata are written: {error}");
+                    notice!("ampl: no strata are written: {error}");
                 }
                 estimates::write_strata(found.as_ref().ok(), out)
             }
@@ -82,10 +82,10 @@ pub fn write(
     }
     place.finish().map_err(unwritable)?;
     if let Some((missing, fix)) = missing {
-        tell!("ampl: {missing} ({}): {fix}", run.display());
+        notice!("ampl: {missing} ({}): {fix}", run.display());
     }
     for (rows, name) in rows.into_iter().zip(&names) {
-        tell!("ampl: {} rows in {}", count(rows), directory.join(name).display());
+        notice!("ampl: {} rows in {}", count(rows), directory.join(name).display());
     }
     Ok(())
 }

@@ -62,6 +62,6 @@ pub fn write(
     notice(&written, run, KEEP_TIMES);
     let part = out.into_inner().map_err(|error| unwritable(error.into_error()))?;
     part.persist_noclobber(&file).map_err(|error| unwritable(error.error))?;
-    tell!("ampl: {} calls in {}", count(written.rows), file.display());
+    notice!("ampl: {} calls in {}", count(written.rows), file.display());
     Ok(())
 }

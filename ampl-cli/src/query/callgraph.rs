@@ -49,7 +49,7 @@ pub fn callgraph(named: &RunArg, part: &Part, args: &Args) -> anyhow::Result<Exi
     drop(progress);
     let report = Report::of(&graph, &mut Symbols::default());
     let damage = run.damage();
-    damage.iter().for_each(|damage| tell!("{}", rundir::message(damage, &named.run)));
+    damage.iter().for_each(|damage| notice!("{}", rundir::message(damage, &named.run)));
     if report.run.calls == 0 && selection.cuts_time() {
         let fix = "ask for another time, or record with trace.timing = \"all\"";
         let what = "no call lies there whose time is stored";

@@ -38,7 +38,7 @@ pub fn prepare(run: &mut Run, named: &RunArg, wanted: Index) {
     }
     if let Err(error) = make(run, identity, &place) {
         let fix = "each question reads all times; make the directory writable, or ask with --index off";
-        tell!("ampl: the index of times cannot be written: {error} ({}): {fix}", place.display());
+        notice!("ampl: the index of times cannot be written: {error} ({}): {fix}", place.display());
         return;
     }
     run.take_index(&named.run);
@@ -50,6 +50,6 @@ fn make(run: &Run, identity: u64, place: &Path) -> io::Result<()> {
     let mut progress = Progress::of(ranks, "ranks indexed");
     let bytes = time_index::write(run, identity, place, || progress.one_more())?;
     drop(progress);
-    tell!("ampl: index of the times of {} in {}, {bytes} bytes", plural(ranks, "rank"), place.display());
+    notice!("ampl: index of the times of {} in {}, {bytes} bytes", plural(ranks, "rank"), place.display());
     Ok(())
 }

@@ -51,11 +51,11 @@ pub fn matrix_of(named: &RunArg, part: &Part, args: &Args) -> anyhow::Result<Exi
     let place = named.run.display();
     if found.unplaced.messages > 0 {
         let messages = plural(found.unplaced.messages, "message");
-        tell!("ampl: {messages} left out ({place}): the members of their communicators are not known");
+        notice!("ampl: {messages} left out ({place}): the members of their communicators are not known");
     }
     if found.unsized_messages > 0 {
         let messages = plural(found.unsized_messages, "message");
-        tell!("ampl: {messages} count as 0 bytes ({place}): the sizes of their datatypes are not known");
+        notice!("ampl: {messages} count as 0 bytes ({place}): the sizes of their datatypes are not known");
     }
     let host = |rank: u32| run.process(rank).map_or_else(|| "?".into(), |process| process.host.clone());
     if part.json {

@@ -64,13 +64,13 @@ impl Part {
     /// # Errors
     /// A [`Failure`] of status 4 where the part has a time at which no window was.
     pub fn notice(&self, extent: &Extent, run: &Run, named: &RunArg) -> anyhow::Result<()> {
-        run.damage().iter().for_each(|damage| tell!("{}", rundir::message(damage, &named.run)));
+        run.damage().iter().for_each(|damage| notice!("{}", rundir::message(damage, &named.run)));
         let timed = self.from.is_some() || self.until.is_some();
         if timed && extent.windows == 0 && extent.ranks > 0 {
             return Err(self.no_window(named));
         }
         for (what, fix) in lacks(extent) {
-            tell!("ampl: {what} ({}): {fix}", named.run.display());
+            notice!("ampl: {what} ({}): {fix}", named.run.display());
         }
         Ok(())
     }

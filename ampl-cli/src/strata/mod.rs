@@ -147,7 +147,7 @@ pub fn strata(args: &Args) -> anyhow::Result<ExitCode> {
         std::fs::write(path, text).map_err(|error| {
             Failure::message(USAGE, format!("cannot write it: {error}"), path.display(), "name another file")
         })?;
-        tell!("ampl: wrote {}", path.display());
+        notice!("ampl: wrote {}", path.display());
     }
     let found = Found::of(&division);
     if args.json {

@@ -45,7 +45,7 @@ pub fn watch(run: &Path, first: Reading, interval: Duration) -> anyhow::Result<E
     ratatui::restore();
     shown.map_err(failed)?;
     if let Some(ended) = screen.last.view(run, None).ended() {
-        tell!("ampl: {ended}");
+        notice!("ampl: {ended}");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -109,7 +109,7 @@ fn of_run(args: &Args, path: &std::path::Path, options: &Options<'_>) -> anyhow:
     })?;
     let matrix = args.matrix.then(|| entries(&messages));
     let damage = run.damage();
-    damage.iter().for_each(|damage| tell!("{}", message(damage, path)));
+    damage.iter().for_each(|damage| notice!("{}", message(damage, path)));
     let status = if damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DAMAGED) };
     if let (Some(rows), false) = (&matrix, args.json) {
         output::print(|out| matrix::write(out, rows))?;

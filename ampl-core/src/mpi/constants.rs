@@ -26,8 +26,8 @@ impl AbiFamily {
     /// Every family, in the order of the table's columns.
     pub const ALL: [Self; 3] = [Self::OpenMpi, Self::Mpich, Self::Standard];
 
-    /// The family whose own `mpi.h` a library has that describes itself so. A trace of November 2026 or later says it
-    /// itself: one library may implement its own interface and the standard's.
+    /// The family whose own `mpi.h` a library has that describes itself so. A trace names its own family: one library may
+    /// implement its own interface and the standard's.
     pub fn of_library(description: &str) -> Option<Self> {
         const RELATIVES: [&str; 4] = ["MPICH", "Intel(R) MPI", "MVAPICH", "CRAY MPICH"];
         if description.starts_with("Open MPI") {

@@ -24,6 +24,12 @@ impl Function {
         &FUNCTIONS[usize::from(self.0)]
     }
 
+    /// The function's C-cased name without the suffix of large counts (MPI-4.1 §2.5.8).
+    pub fn base_name(self) -> &'static str {
+        let name = self.name();
+        name.strip_suffix("_c").unwrap_or(name)
+    }
+
     /// The function's C-cased name, `MPI_Send`.
     pub fn name(self) -> &'static str {
         self.spec().name
@@ -66,8 +72,7 @@ impl Function {
             "MPI_Win_allocate",
             "MPI_Win_allocate_shared",
         ];
-        let name = self.name().strip_suffix("_c").unwrap_or(self.name());
-        self.synchronises() || windows.contains(&name)
+        self.synchronises() || windows.contains(&self.base_name())
     }
 
     /// The function of that C-cased name.

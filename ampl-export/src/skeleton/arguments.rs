@@ -72,7 +72,7 @@ impl Calls<'_> {
     ) -> Result<Vec<String>, Refusal> {
         let spec = Function(call.function).spec();
         let name = spec.name;
-        if REFUSED.contains(&name.strip_suffix("_c").unwrap_or(name)) || spec.class == Class::CountOnly {
+        if REFUSED.contains(&Function(call.function).base_name()) || spec.class == Class::CountOnly {
             return Err(Refusal::Function(name));
         }
         match name {

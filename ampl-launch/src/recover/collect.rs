@@ -171,10 +171,10 @@ impl Drop for Copies {
 /// Reports hosts that did not answer.
 fn report(silent: &[(String, String)], via: Option<&str>) {
     for (host, why) in silent {
-        tell!("ampl: {host} does not answer: {why}");
+        notice!("ampl: {host} does not answer: {why}");
     }
     if !silent.is_empty() && via.is_none() {
-        tell!("ampl: name a command that starts programs there, as in --via 'ssh -p 2222 {HOST}'");
+        notice!("ampl: name a command that starts programs there, as in --via 'ssh -p 2222 {HOST}'");
     }
 }
 

@@ -22,13 +22,13 @@ pub fn node(run: &Path, kept: bool) -> Result<(), Failure> {
     let own = host();
     let files = directory::node_journals(run);
     if files.is_empty() {
-        tell!("ampl: {own} has no journals of {} in its memory", run.display());
+        notice!("ampl: {own} has no journals of {} in its memory", run.display());
         return Ok(());
     }
     alive::refuse(&files, run)?;
     let held: u64 = files.iter().filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum();
     let brought = bring(run, &files, kept)?;
-    tell!(
+    notice!(
         "ampl: {own}: journals of {} ({}) are in {}: 'ampl recover {}' makes the trace once those of all hosts are",
         plural(brought.len() as u64, "rank"),
         bytes(held as f64),

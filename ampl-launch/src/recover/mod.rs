@@ -42,7 +42,7 @@ pub fn recover(
 ) -> Result<(), Failure> {
     let file = output.map_or_else(|| run.join(TRACE), Path::to_owned);
     if output.is_none() && file.exists() && directory::read(&file).is_ok_and(|trace| trace.complete) {
-        tell!("ampl: {} is whole: there is nothing to recover", file.display());
+        notice!("ampl: {} is whole: there is nothing to recover", file.display());
         return Ok(());
     }
     alive::refuse(&directory::own_journals(run), run)?;
@@ -60,13 +60,13 @@ pub fn recover(
     let lacking = elsewhere_of(run, &trace);
     store(&mut trace, &file)?;
     let less = done_less(&trace, directory::plan(&trace.run).as_ref());
-    trace.run.recovered.iter().chain(&less).for_each(|what| tell!("ampl: {what}"));
+    trace.run.recovered.iter().chain(&less).for_each(|what| notice!("ampl: {what}"));
     let rest = match kept || output.is_some() {
         true => "the journals are still there",
         false => release(run, &trace, &file, &lacking)?,
     };
-    elsewhere::said(&lacking, run, None).iter().for_each(|line| tell!("{line}"));
-    tell!("ampl: {rest}; see what there is with 'ampl info {}'", file.display());
+    elsewhere::said(&lacking, run, None).iter().for_each(|line| notice!("{line}"));
+    notice!("ampl: {rest}; see what there is with 'ampl info {}'", file.display());
     Ok(())
 }
 
@@ -83,11 +83,11 @@ pub fn after_launch(run: &Path, launcher: Option<Flavour>) {
     let files = directory::own_journals(run);
     if files.is_empty() {
         let others = nodes::elsewhere(run, &host(), |_| false);
-        elsewhere::said(&others, run, launcher).iter().for_each(|line| tell!("{line}"));
+        elsewhere::said(&others, run, launcher).iter().for_each(|line| notice!("{line}"));
         return;
     }
     if let Some(Holder { rank, pid, .. }) = alive::wait(&files, ENDING) {
-        tell!(
+        notice!(
             "ampl: the launcher is back, and rank {rank} still runs (process {pid}): 'ampl recover {}' when it has ended",
             run.display()
         );
@@ -98,12 +98,12 @@ pub fn after_launch(run: &Path, launcher: Option<Flavour>) {
         let file = run.join(TRACE);
         store(&mut trace, &file)?;
         let rest = release(run, &trace, &file, &lacking)?;
-        tell!("ampl: the job did not come to its end: {rest}");
-        elsewhere::said(&lacking, run, launcher).iter().for_each(|line| tell!("{line}"));
+        notice!("ampl: the job did not come to its end: {rest}");
+        elsewhere::said(&lacking, run, launcher).iter().for_each(|line| notice!("{line}"));
         Ok(())
     });
     if let Err(error) = recovered {
-        tell!("{error}");
+        notice!("{error}");
     }
 }
 
@@ -121,7 +121,7 @@ fn store(trace: &mut Trace, file: &Path) -> Result<(), Failure> {
     })?;
     let size = fs::metadata(file).map_or(0, |metadata| metadata.len());
     let calls: u64 = trace.ranks.iter().flat_map(|rank| &rank.process.calls).map(|&(_, calls)| calls).sum();
-    tell!(
+    notice!(
         "ampl: {} of {}, which made {}, recovered into {} ({})",
         count(trace.ranks.len() as u64),
         plural(trace.run.ranks.into(), "rank"),

@@ -7,9 +7,7 @@ use ampl_core::value::ObjectKind;
 /// Binary interface of one family of MPI libraries.
 #[derive(Debug)]
 pub struct Abi {
-    /// `openmpi`, `mpich` or `standard`.
-    pub name: &'static str,
-    /// The same for readers of the trace.
+    /// The family.
     pub family: AbiFamily,
     /// Bytes of a handle in memory; `MPI_File` has 8 everywhere.
     pub handle_bytes: usize,

@@ -282,13 +282,13 @@ mod tests {
                 abi.statuses(base, COUNT, &mut statuses);
             }
             let expected = |kind| (0..COUNT).map(move |element| one(kind, element));
-            assert!(requests[1..].iter().copied().eq(expected(Kind::Request)), "{}", abi.name);
-            assert!(statuses[1..].iter().copied().eq(expected(Kind::Status)), "{}", abi.name);
+            assert!(requests[1..].iter().copied().eq(expected(Kind::Request)), "{:?}", abi.family);
+            assert!(statuses[1..].iter().copied().eq(expected(Kind::Status)), "{:?}", abi.family);
             assert_eq!(
                 statuses[2],
                 status_word(value::ANY_SOURCE as i32, value::ANY_TAG as i32),
-                "{}",
-                abi.name
+                "{:?}",
+                abi.family
             );
         }
     }

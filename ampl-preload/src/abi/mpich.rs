@@ -10,7 +10,6 @@ use ampl_core::value::ObjectKind::*;
 /// Source: `mpi.h` of MPICH 4.0.2 and 5.0.2, which agree except that 4.0 has no `MPI_INTEGER16`
 /// (there the name is `MPI_DATATYPE_NULL`) and fewer types of one or two bytes.
 pub(crate) static ABI: Abi = Abi {
-    name: "mpich",
     family: AbiFamily::Mpich,
     handle_bytes: 4,
     status_bytes: 20,

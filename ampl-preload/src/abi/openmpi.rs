@@ -10,7 +10,6 @@ use ampl_core::value::ObjectKind::*;
 /// Source: `mpi.h` of Open MPI 4.1.4. `MPI_ERRORS_ABORT` and `MPI_SESSION_NULL` exist from version 5 on;
 /// a symbol that the loaded library lacks is no predefined handle.
 pub(crate) static ABI: Abi = Abi {
-    name: "openmpi",
     family: AbiFamily::OpenMpi,
     handle_bytes: 8,
     status_bytes: 24,

@@ -9,7 +9,6 @@ use ampl_core::value::ObjectKind::*;
 ///
 /// Source: `mpi_abi.h` of MPICH 5.0.2. The Fortran interface is not part of the ABI.
 pub(crate) static ABI: Abi = Abi {
-    name: "standard",
     family: AbiFamily::Standard,
     handle_bytes: 8,
     status_bytes: 32,

@@ -12,9 +12,9 @@ use crate::thread_state::ThreadState;
 
 /// Notes the arguments in [`HookPlan::about`] of the call that is going to be made.
 #[inline(always)]
-pub fn about(state: &ThreadState, language: Language, recipe: &HookPlan, words: &[usize]) {
-    if recipe.about[0] == NOT_ABOUT {
-        if recipe.names_request {
+pub fn about(state: &ThreadState, language: Language, plan: &HookPlan, words: &[usize]) {
+    if plan.about[0] == NOT_ABOUT {
+        if plan.names_request {
             let requests = state.named.words();
             state.thread.current.about(requests.first().copied().unwrap_or(0), requests.len() as u64);
         }
@@ -24,7 +24,7 @@ pub fn about(state: &ThreadState, language: Language, recipe: &HookPlan, words: 
         // SAFETY: positions of parameters of the function, whose arguments these are.
         Language::C => unsafe {
             // One by one: an array of them would be put together first.
-            let [first, second, comm] = &recipe.about;
+            let [first, second, comm] = &plan.about;
             [
                 *words.get_unchecked(usize::from(*first)),
                 *words.get_unchecked(usize::from(*second)),
@@ -33,7 +33,7 @@ pub fn about(state: &ThreadState, language: Language, recipe: &HookPlan, words: 
         },
         // Empty where they could not be made out.
         Language::Fortran => {
-            recipe.about.map(|index| state.words.get(usize::from(index)).copied().unwrap_or(0))
+            plan.about.map(|index| state.words.get(usize::from(index)).copied().unwrap_or(0))
         }
     };
     state.thread.current.about(ends(first as i32, second as i32), comm as u64);
@@ -44,7 +44,7 @@ pub fn about(state: &ThreadState, language: Language, recipe: &HookPlan, words: 
 /// # Safety
 /// As [`encode::given`].
 #[cold]
-pub unsafe fn given(state: &mut ThreadState, function: Function, recipe: &HookPlan, words: &[usize]) {
+pub unsafe fn given(state: &mut ThreadState, function: Function, plan: &HookPlan, words: &[usize]) {
     let mut communicators = Vec::new();
     let take = |process: &Process, kind, handle| {
         process.given(kind, handle);
@@ -53,7 +53,7 @@ pub unsafe fn given(state: &mut ThreadState, function: Function, recipe: &HookPl
         }
     };
     // SAFETY: the caller's promise.
-    unsafe { encode::given(state, function, recipe, words, take) };
+    unsafe { encode::given(state, function, plan, words, take) };
     for handle in communicators {
         let word = state.process.object(ObjectKind::Comm, handle).word;
         state.thread.communicator(word, handle);

@@ -32,7 +32,7 @@ const LONGEST_TEXT: usize = 4096;
 pub unsafe fn call(
     state: &mut ThreadState,
     function: Function,
-    recipe: &HookPlan,
+    plan: &HookPlan,
     words: &[usize],
     flags: u8,
     code: i32,
@@ -44,12 +44,12 @@ pub unsafe fn call(
         out.push(i64::from(code) as u64);
     }
     let abi = state.process.abi;
-    let mut encoder = Encoder { state, abi, recipe, function, words, failed, before: 0 };
+    let mut encoder = Encoder { state, abi, plan, function, words, failed, before: 0 };
     // SAFETY: the caller's promise.
-    unsafe { encoder.part(&recipe.rest.inputs, Encoder::other_input, &mut out) };
+    unsafe { encoder.part(&plan.rest.inputs, Encoder::other_input, &mut out) };
     if flags & (CALL_ERROR | CALL_MISS) == 0 || flags & CALL_OUTCOME != 0 {
         // SAFETY: the call succeeded, or failed in a way that leaves its outputs written.
-        unsafe { encoder.part(&recipe.rest.outputs, Encoder::other_output, &mut out) };
+        unsafe { encoder.part(&plan.rest.outputs, Encoder::other_output, &mut out) };
     }
     state.args = out;
 }
@@ -61,12 +61,12 @@ pub unsafe fn call(
 pub unsafe fn given(
     state: &mut ThreadState,
     function: Function,
-    recipe: &HookPlan,
+    plan: &HookPlan,
     words: &[usize],
     mut take: impl FnMut(&Process, ObjectKind, u64),
 ) {
     let (params, abi) = (function.spec().params, state.process.abi);
-    let mut encoder = Encoder { state, abi, recipe, function, words, failed: false, before: 0 };
+    let mut encoder = Encoder { state, abi, plan, function, words, failed: false, before: 0 };
     for (param, &word) in params.iter().zip(words).filter(|(param, _)| is_given(param)) {
         let kind = ObjectKind::of(param.kind).expect("a handle");
         let length = match param.length {
@@ -85,7 +85,7 @@ pub unsafe fn given(
 struct Encoder<'a> {
     state: &'a mut ThreadState,
     abi: &'static Abi,
-    recipe: &'a HookPlan,
+    plan: &'a HookPlan,
     function: Function,
     words: &'a [usize],
     failed: bool,
@@ -110,7 +110,7 @@ impl Encoder<'_> {
     ) {
         for &(index, step) in steps {
             let index = usize::from(index);
-            // SAFETY: the caller's promise, and a recipe's steps are arguments of its function.
+            // SAFETY: the caller's promise, and a plan's steps are arguments of its function.
             unsafe {
                 match step {
                     Step::Block => out.extend_from_slice(&[
@@ -258,7 +258,7 @@ impl Encoder<'_> {
 
     /// The record word of the value of parameter number `index`.
     fn recorded(&mut self, index: usize, value: u64) -> u64 {
-        if self.recipe.rest.index == Some(index as u8) {
+        if self.plan.rest.index == Some(index as u8) {
             return self.state.reader.index(value);
         }
         let kind = self.params()[index].kind;
@@ -314,7 +314,7 @@ impl Encoder<'_> {
         let after = unsafe { self.state.reader.load(Kind::Request, base, element) };
         if after == Some(self.state.process.request_null) {
             self.state.process.request_null_word
-        } else if self.recipe.names_request {
+        } else if self.plan.names_request {
             self.request(element)
         } else {
             // A request that the call has made: its slot is added when it has been followed.
@@ -336,18 +336,18 @@ impl Encoder<'_> {
     #[inline]
     unsafe fn status_there(&self, base: usize, element: usize) -> u64 {
         let reader = &self.state.reader;
-        if !self.recipe.receives {
+        if !self.plan.receives {
             return NO_STATUS;
         }
-        if self.recipe.names_request {
-            let completed = match self.recipe.rest.index {
+        if self.plan.names_request {
+            let completed = match self.plan.rest.index {
                 // SAFETY: a call that has an index of the completed request has written that.
                 Some(index) => unsafe { reader.load(Kind::Int, self.words[usize::from(index)], element) }
                     .map(|said| reader.index(said)),
                 None => Some(element as u64),
             };
             let completed = completed.and_then(|index| usize::try_from(index).ok());
-            if completed.is_none() && self.recipe.rest.index.is_some() {
+            if completed.is_none() && self.plan.rest.index.is_some() {
                 // No request was active. MPICH 4.0 leaves in the status what was there.
                 return EMPTY_STATUS;
             }
@@ -385,7 +385,7 @@ impl Encoder<'_> {
 
     /// True where statuses are known without MPI: no status of its requests describes a message.
     fn knows_statuses(&self) -> bool {
-        self.recipe.names_request && !self.state.named.any(TELLS)
+        self.plan.names_request && !self.state.named.any(TELLS)
     }
 
     /// The status of completion number `element` and its error; one that is pending describes no message.
@@ -411,9 +411,9 @@ impl Encoder<'_> {
 
     /// Appends `length` statuses: in the order of the requests, or of the call's indices.
     unsafe fn statuses(&self, base: usize, length: usize, out: &mut Vec<u64>) {
-        let Encoder { state, recipe, .. } = self;
-        let in_order = recipe.names_request && recipe.rest.index.is_none() && length == state.named.len();
-        if !recipe.receives || !in_order {
+        let Encoder { state, plan, .. } = self;
+        let in_order = plan.names_request && plan.rest.index.is_none() && length == state.named.len();
+        if !plan.receives || !in_order {
             // SAFETY: the caller's promise.
             out.extend((0..length).map(|element| unsafe { self.status_there(base, element) }));
             return;

@@ -25,10 +25,10 @@ pub fn note(state: &mut ThreadState, at: usize, word: u64) {
 /// # Safety
 /// `words` must be the arguments of a C call that has just succeeded.
 #[inline(always)]
-pub unsafe fn again(state: &mut ThreadState, recipe: &HookPlan, words: &[usize]) {
-    let Some(at) = recipe.status.map(|index| words[usize::from(index)]) else { return };
+pub unsafe fn again(state: &mut ThreadState, plan: &HookPlan, words: &[usize]) {
+    let Some(at) = plan.status.map(|index| words[usize::from(index)]) else { return };
     if is_program_s(state, at) {
-        let told = match recipe.receives {
+        let told = match plan.receives {
             // SAFETY: the caller's promise.
             true => unsafe { state.reader.load(Kind::Status, at, 0) }.unwrap_or(NO_STATUS),
             false => NO_STATUS,

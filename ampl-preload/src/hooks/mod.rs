@@ -45,19 +45,19 @@ pub struct Returned {
 /// # Safety
 /// `words` must be the arguments of a call of `symbol` that is about to be made.
 #[inline]
-pub unsafe fn enter(state: &mut ThreadState, symbol: &Symbol, recipe: &HookPlan, words: &mut [usize]) {
+pub unsafe fn enter(state: &mut ThreadState, symbol: &Symbol, plan: &HookPlan, words: &mut [usize]) {
     state.reader = state.reader.for_call(symbol);
     if symbol.language == Language::C {
         // SAFETY: the caller's promise.
-        unsafe { prepare(state, symbol.function, recipe, words) };
+        unsafe { prepare(state, symbol.function, plan, words) };
     } else {
         // SAFETY: the caller's promise.
-        unsafe { enter_fortran(state, symbol, recipe, words) };
+        unsafe { enter_fortran(state, symbol, plan, words) };
     }
 }
 
 /// As [`enter`]: `state.words` becomes C's arguments, and `words` those that MPI is to write to.
-unsafe fn enter_fortran(state: &mut ThreadState, symbol: &Symbol, recipe: &HookPlan, words: &mut [usize]) {
+unsafe fn enter_fortran(state: &mut ThreadState, symbol: &Symbol, plan: &HookPlan, words: &mut [usize]) {
     let function = symbol.function;
     if let Some(ierror) = words.get_mut(ierror_index(function)).filter(|word| **word == 0) {
         // mpi_f08 may leave it out; the agent needs the call's success all the same.
@@ -67,9 +67,9 @@ unsafe fn enter_fortran(state: &mut ThreadState, symbol: &Symbol, recipe: &HookP
     // SAFETY: the caller's promise.
     unsafe {
         state.reader.as_c(symbol, words, &mut as_c);
-        prepare(state, function, recipe, &mut as_c);
+        prepare(state, function, plan, &mut as_c);
     }
-    if let Some(index) = recipe.status.map(usize::from) {
+    if let Some(index) = plan.status.map(usize::from) {
         // No function with a status leaves a parameter of C out: positions agree.
         words[index] = as_c[index];
     }
@@ -78,27 +78,27 @@ unsafe fn enter_fortran(state: &mut ThreadState, symbol: &Symbol, recipe: &HookP
 
 /// Before the call, whose words are C's.
 #[inline(always)]
-unsafe fn prepare(state: &mut ThreadState, function: Function, recipe: &HookPlan, words: &mut [usize]) {
-    if recipe.names_request {
+unsafe fn prepare(state: &mut ThreadState, function: Function, plan: &HookPlan, words: &mut [usize]) {
+    if plan.names_request {
         if function == ids::MPI_CANCEL {
             hot_state::mark_cancelled();
         }
         // SAFETY: the caller's promise.
-        unsafe { requests::name(state, recipe, words) };
+        unsafe { requests::name(state, plan, words) };
     }
-    if recipe.in_out {
+    if plan.in_out {
         // SAFETY: the caller's promise.
         unsafe { remember(state, function, words) };
     }
     let reads_status =
-        || state.thread.records() || (recipe.tells_partners && partners::needs_status(state, recipe, words));
-    if let (Some(index), true) = (recipe.status, recipe.receives && reads_status()) {
+        || state.thread.records() || (plan.tells_partners && partners::needs_status(state, plan, words));
+    if let (Some(index), true) = (plan.status, plan.receives && reads_status()) {
         let at = &mut words[usize::from(index)];
-        let unnamed = recipe.request_count.is_some() && state.named.is_empty();
+        let unnamed = plan.request_count.is_some() && state.named.is_empty();
         // Where no request's status describes a message, the statuses are known.
-        let known = recipe.names_request && !state.named.any(TELLS);
+        let known = plan.names_request && !state.named.any(TELLS);
         if !unnamed && !known && state.reader.is_status_ignore(*at) {
-            let count = if recipe.request_count.is_some() { state.named.len() } else { 1 };
+            let count = if plan.request_count.is_some() { state.named.len() } else { 1 };
             state.statuses.clear();
             state.statuses.resize((state.process.abi.status_bytes * count).div_ceil(8).max(1), 0);
             *at = state.statuses.as_mut_ptr() as usize;
@@ -144,17 +144,17 @@ unsafe fn remember(state: &mut ThreadState, function: Function, words: &[usize])
 pub unsafe fn leave(
     state: &mut ThreadState,
     symbol: &Symbol,
-    recipe: &HookPlan,
+    plan: &HookPlan,
     words: &[usize],
     call: &Returned,
 ) -> bool {
     state.reader = state.reader.for_call(symbol);
     if symbol.language == Language::C {
         // SAFETY: the caller's promise.
-        unsafe { finish(state, symbol.function, recipe, words, call) }
+        unsafe { finish(state, symbol.function, plan, words, call) }
     } else {
         // SAFETY: the caller's promise.
-        unsafe { leave_fortran(state, symbol.function, recipe, call) }
+        unsafe { leave_fortran(state, symbol.function, plan, call) }
     }
 }
 
@@ -163,12 +163,12 @@ pub unsafe fn leave(
 unsafe fn leave_fortran(
     state: &mut ThreadState,
     function: Function,
-    recipe: &HookPlan,
+    plan: &HookPlan,
     call: &Returned,
 ) -> bool {
     let as_c = std::mem::take(&mut state.words);
     // SAFETY: what `enter` made of the caller's words.
-    let closed = unsafe { finish(state, function, recipe, &as_c, call) };
+    let closed = unsafe { finish(state, function, plan, &as_c, call) };
     state.words = as_c;
     closed
 }
@@ -178,14 +178,14 @@ unsafe fn leave_fortran(
 unsafe fn finish(
     state: &mut ThreadState,
     function: Function,
-    recipe: &HookPlan,
+    plan: &HookPlan,
     words: &[usize],
     call: &Returned,
 ) -> bool {
     let mut flags = 0;
     if call.code != 0 {
-        flags |= error_flags(state, recipe, call.code);
-    } else if let Some(index) = recipe.flag {
+        flags |= error_flags(state, plan, call.code);
+    } else if let Some(index) = plan.flag {
         // SAFETY: a successful poll has written its flag or count, an int.
         if unsafe { state.reader.load(Kind::Int, words[usize::from(index)], 0) } == Some(0) {
             flags |= CALL_MISS;
@@ -193,17 +193,17 @@ unsafe fn finish(
     }
     state.thread.current.polled(flags & CALL_MISS != 0, call.start);
     // SAFETY: the caller's promise.
-    let value = if call.code == 0 { unsafe { value(recipe, words) } } else { None };
-    let says_nothing_new = || flags == CALL_MISS || value.is_some() || says_nothing_new(recipe, words);
+    let value = if call.code == 0 { unsafe { value(plan, words) } } else { None };
+    let says_nothing_new = || flags == CALL_MISS || value.is_some() || says_nothing_new(plan, words);
     let tells = call.code == 0 && says_nothing_new() && state.thread.records();
     // A failed poll of one request says no more than which request.
     let one_request = match state.named.words() {
-        &[request] if flags == CALL_MISS && recipe.rest.asks_one => Some([request as usize]),
+        &[request] if flags == CALL_MISS && plan.rest.asks_one => Some([request as usize]),
         _ => None,
     };
     let telling = match &one_request {
         Some(request) => Some(&request[..]),
-        None => recipe.telling.and_then(|telling| words.get(..usize::from(telling))),
+        None => plan.telling.and_then(|telling| words.get(..usize::from(telling))),
     };
     let telling = telling.filter(|_| tells);
     let generation = hot_state::generation();
@@ -212,40 +212,40 @@ unsafe fn finish(
     let repeated = given.and_then(|given| state.thread.repeated(&given));
     let (sent, received) = match repeated {
         Some(came) => (came.sent, came.received),
-        None if call.code == 0 => traffic(state, recipe, words),
+        None if call.code == 0 => traffic(state, plan, words),
         None => (0, 0),
     };
-    if let (Some(ends), true) = (&recipe.ends, call.code == 0 && flags & CALL_MISS == 0) {
+    if let (Some(ends), true) = (&plan.ends, call.code == 0 && flags & CALL_MISS == 0) {
         // SAFETY: the caller's promise.
-        unsafe { partners::exchanged(state, recipe, ends, words) };
+        unsafe { partners::exchanged(state, plan, ends, words) };
     }
-    if recipe.gives && call.code == 0 {
+    if plan.gives && call.code == 0 {
         // SAFETY: the caller's promise.
-        unsafe { about::given(state, function, recipe, words) };
+        unsafe { about::given(state, function, plan, words) };
     }
     // SAFETY: the caller's promise.
-    unsafe { requests::read_again(state, recipe, words) };
+    unsafe { requests::read_again(state, plan, words) };
     let mut terminal = repeated.map(|came| came.terminal);
     if repeated.is_some() && flags == 0 {
         // SAFETY: the caller's promise.
-        unsafe { filling::again(state, recipe, words) };
+        unsafe { filling::again(state, plan, words) };
     }
-    if repeated.is_none() && is_recorded(state, function, recipe) {
+    if repeated.is_none() && is_recorded(state, function, plan) {
         // SAFETY: the caller's promise.
         let placed = unsafe {
-            encode::call(state, function, recipe, words, flags, call.code);
-            if recipe.gives && call.code == 0 { members::place(state, function, words) } else { 0 }
+            encode::call(state, function, plan, words, flags, call.code);
+            if plan.gives && call.code == 0 { members::place(state, function, words) } else { 0 }
         };
         terminal = state.thread.terminal(function, call.address, flags | placed, &state.args);
         // Cache request-making calls only if no equal request is live (slot 0).
-        let alone = !recipe.makes_request() || state.args.last() == Some(&0);
+        let alone = !plan.makes_request() || state.args.last() == Some(&0);
         if let (Some(given), Some(terminal), true) = (given, terminal, alone) {
             state.thread.repeats(&given, &Came { terminal, sent, received });
         }
     }
     // A failed completion may have completed some of its requests all the same.
-    let follows = call.code == 0 || matches!(recipe.class, Class::Completion | Class::Poll);
-    let followed = (recipe.request.is_some() && follows).then(|| {
+    let follows = call.code == 0 || matches!(plan.class, Class::Completion | Class::Poll);
+    let followed = (plan.request.is_some() && follows).then(|| {
         let follow = Follow {
             terminal,
             bytes: (sent, received),
@@ -253,11 +253,11 @@ unsafe fn finish(
             failed: flags & CALL_ERROR != 0,
         };
         // SAFETY: the caller's promise.
-        unsafe { requests::follow(state, recipe, words, &follow) }
+        unsafe { requests::follow(state, plan, words, &follow) }
     });
     let found = Found { flags, terminal, repeats: repeated.is_some(), bytes: (sent, received) };
     // SAFETY: the caller's promise.
-    unsafe { settle(state, function, recipe, words, call, &found, followed) }
+    unsafe { settle(state, function, plan, words, call, &found, followed) }
 }
 
 /// The record of a call that has returned.
@@ -276,7 +276,7 @@ struct Found {
 unsafe fn settle(
     state: &mut ThreadState,
     function: Function,
-    recipe: &HookPlan,
+    plan: &HookPlan,
     words: &[usize],
     call: &Returned,
     found: &Found,
@@ -289,12 +289,12 @@ unsafe fn settle(
         let differs = match followed.told {
             Some(slot) => slot > 0,
             // No request has been made, which the words do not show.
-            None => repeats && recipe.makes_request(),
+            None => repeats && plan.makes_request(),
         };
         if differs && terminal.is_some() {
             if repeats {
                 // SAFETY: the caller's promise.
-                unsafe { encode::call(state, function, recipe, words, flags, call.code) };
+                unsafe { encode::call(state, function, plan, words, flags, call.code) };
             }
             if let (Some(slot), Some(told)) = (followed.told, state.args.last_mut()) {
                 *told = slot;
@@ -302,7 +302,7 @@ unsafe fn settle(
             terminal = state.thread.terminal(function, call.address, flags, &state.args);
         }
     }
-    if recipe.in_out && (call.code == 0 || flags & CALL_OUTCOME != 0) {
+    if plan.in_out && (call.code == 0 || flags & CALL_OUTCOME != 0) {
         // SAFETY: the caller's promise.
         unsafe { members::forget_freed(state, function, words) };
     }
@@ -315,8 +315,8 @@ unsafe fn settle(
         received,
         flags,
         terminal,
-        timed: !recipe.local,
-        apart: recipe.operands.traffic.is_apart(),
+        timed: !plan.local,
+        apart: plan.operands.traffic.is_apart(),
     })
 }
 
@@ -327,7 +327,7 @@ unsafe fn settle(
 pub unsafe fn leave_making(
     state: &mut ThreadState,
     function: Function,
-    recipe: &HookPlan,
+    plan: &HookPlan,
     words: &[usize],
     call: &Returned,
     outcome: &Came,
@@ -338,26 +338,26 @@ pub unsafe fn leave_making(
     let bytes = (outcome.sent, outcome.received);
     let found = Found { flags: 0, terminal: Some(outcome.terminal), repeats: true, bytes };
     // SAFETY: the caller's promise.
-    unsafe { settle(state, function, recipe, words, call, &found, Some(followed)) }
+    unsafe { settle(state, function, plan, words, call, &found, Some(followed)) }
 }
 
 /// True where the outputs of a call that has succeeded are not recorded, or follow from its inputs: a message of one
 /// source and one tag that the call names has these.
 #[inline(always)]
-pub fn says_nothing_new(recipe: &HookPlan, words: &[usize]) -> bool {
+pub fn says_nothing_new(plan: &HookPlan, words: &[usize]) -> bool {
     let any = hot_state::wildcards();
     let names = |index: u8, any: i32| words.get(usize::from(index)).is_some_and(|&word| word as i32 != any);
     let named = |&(source, tag): &(u8, u8)| names(source, any[0]) && names(tag, any[1]);
-    recipe.outputs == Outputs::Silent || recipe.answer.as_ref().is_some_and(named)
+    plan.outputs == Outputs::Silent || plan.answer.as_ref().is_some_and(named)
 }
 
 /// The value that a call has given, where that is all that is recorded of its outputs.
 ///
 /// # Safety
-/// `words` must be the arguments of a call with that recipe that has just succeeded.
+/// `words` must be the arguments of a call with that plan that has just succeeded.
 #[inline(always)]
-pub unsafe fn value(recipe: &HookPlan, words: &[usize]) -> Option<u32> {
-    let Outputs::Value(index) = recipe.outputs else { return None };
+pub unsafe fn value(plan: &HookPlan, words: &[usize]) -> Option<u32> {
+    let Outputs::Value(index) = plan.outputs else { return None };
     let at = words.get(usize::from(index)).copied().filter(|&at| at != 0)?;
     // SAFETY: MPI has written an integer there; programs may pass unaligned addresses.
     Some(unsafe { (at as *const u32).read_unaligned() })
@@ -365,15 +365,15 @@ pub unsafe fn value(recipe: &HookPlan, words: &[usize]) -> Option<u32> {
 
 /// True where a call of `function` is recorded in the sequence.
 #[inline(always)]
-fn is_recorded(state: &ThreadState, function: Function, recipe: &HookPlan) -> bool {
-    state.thread.records() || (recipe.passage == FastPath::Never && members::is_kept(state, function))
+fn is_recorded(state: &ThreadState, function: Function, plan: &HookPlan) -> bool {
+    state.thread.records() || (plan.fast_path == FastPath::Never && members::is_kept(state, function))
 }
 
 /// Flags of a call that has returned an error.
 #[cold]
-fn error_flags(state: &ThreadState, recipe: &HookPlan, code: i32) -> u8 {
+fn error_flags(state: &ThreadState, plan: &HookPlan, code: i32) -> u8 {
     let abi = state.process.abi;
-    let outcome = recipe.rest.outcome.map(|outcome| match outcome {
+    let outcome = plan.rest.outcome.map(|outcome| match outcome {
         Outcome::Message => abi.error_truncate,
         Outcome::Several => abi.error_in_status,
     });
@@ -382,10 +382,10 @@ fn error_flags(state: &ThreadState, recipe: &HookPlan, code: i32) -> u8 {
 
 /// Bytes of the call itself; those of persistent requests count at their start.
 #[inline]
-fn traffic(state: &mut ThreadState, recipe: &HookPlan, words: &[usize]) -> (u64, u64) {
-    match recipe.operands.traffic {
+fn traffic(state: &mut ThreadState, plan: &HookPlan, words: &[usize]) -> (u64, u64) {
+    match plan.operands.traffic {
         Traffic::None => (0, 0),
-        _ => recipe.operands.bytes(words, &mut Ask { state }),
+        _ => plan.operands.bytes(words, &mut Ask { state }),
     }
 }
 
@@ -398,7 +398,7 @@ pub unsafe fn begun(state: &mut ThreadState, symbol: &Symbol, words: &[usize]) {
         return;
     }
     let function = symbol.function;
-    let Some(recipe) = hook_plan::of(function) else { return };
+    let Some(plan) = hook_plan::of(function) else { return };
     state.reader = state.reader.for_call(symbol);
     let mut as_c = std::mem::take(&mut state.words);
     // SAFETY: the caller's promise; what MPI has read behind the arguments is still there.
@@ -407,7 +407,7 @@ pub unsafe fn begun(state: &mut ThreadState, symbol: &Symbol, words: &[usize]) {
             state.reader.as_c(symbol, words, &mut as_c);
         }
         let words = if symbol.language == Language::C { words } else { &as_c };
-        encode::call(state, function, recipe, words, 0, 0);
+        encode::call(state, function, plan, words, 0, 0);
     }
     state.words = as_c;
 }
@@ -419,7 +419,7 @@ pub unsafe fn begun(state: &mut ThreadState, symbol: &Symbol, words: &[usize]) {
 pub unsafe fn lifecycle(
     state: &mut ThreadState,
     symbol: &Symbol,
-    recipe: &HookPlan,
+    plan: &HookPlan,
     words: &[usize],
     address: u64,
     now: u64,
@@ -432,7 +432,7 @@ pub unsafe fn lifecycle(
             let words = if symbol.language == Language::C { words } else { &as_c };
             if state.thread.records() {
                 // SAFETY: the caller's promise; what `enter` made of Fortran's.
-                unsafe { encode::call(state, symbol.function, recipe, words, CALL_UNFINISHED, 0) };
+                unsafe { encode::call(state, symbol.function, plan, words, CALL_UNFINISHED, 0) };
             }
             state.words = as_c;
             unfinished(state, symbol.function, address, (now, now), CALL_UNFINISHED);

@@ -16,8 +16,8 @@ use crate::thread_state::ThreadState;
 use ampl_core::mpi::traffic::Ends;
 
 /// True, before the call, where only its status can name the source of a message.
-pub fn needs_status(state: &ThreadState, recipe: &HookPlan, words: &[usize]) -> bool {
-    match &recipe.ends {
+pub fn needs_status(state: &ThreadState, plan: &HookPlan, words: &[usize]) -> bool {
+    match &plan.ends {
         Some(ends) => ends.is_open(words, state.process.abi.any_source),
         None => state.named.any(NAMES_PARTNER),
     }
@@ -26,9 +26,9 @@ pub fn needs_status(state: &ThreadState, recipe: &HookPlan, words: &[usize]) -> 
 /// After a call that succeeded: notes the partners that it names. Persistent requests are noted at every start.
 ///
 /// # Safety
-/// `words` must be the arguments of a call with that recipe that has just returned, and has not missed.
-pub unsafe fn exchanged(state: &mut ThreadState, recipe: &HookPlan, ends: &Ends, words: &[usize]) {
-    if recipe.makes_persistent {
+/// `words` must be the arguments of a call with that plan that has just returned, and has not missed.
+pub unsafe fn exchanged(state: &mut ThreadState, plan: &HookPlan, ends: &Ends, words: &[usize]) {
+    if plan.makes_persistent {
         return;
     }
     let named = ends.named(words);
@@ -36,7 +36,7 @@ pub unsafe fn exchanged(state: &mut ThreadState, recipe: &HookPlan, ends: &Ends,
     meet(state, Some(named.comm), word, named.dest);
     let source = if named.source == state.process.abi.any_source {
         // SAFETY: the caller's promise.
-        unsafe { told(state, recipe, words, 0) }
+        unsafe { told(state, plan, words, 0) }
     } else {
         named.source
     };
@@ -44,8 +44,8 @@ pub unsafe fn exchanged(state: &mut ThreadState, recipe: &HookPlan, ends: &Ends,
 }
 
 /// The partner of a request that a call has just made, as far as the call itself does not name it.
-pub fn of_request(state: &mut ThreadState, recipe: &HookPlan, words: &[usize]) -> Peer {
-    let Some(ends) = &recipe.ends else { return Peer::None };
+pub fn of_request(state: &mut ThreadState, plan: &HookPlan, words: &[usize]) -> Peer {
+    let Some(ends) = &plan.ends else { return Peer::None };
     let named = ends.named(words);
     let word = comm_word(state, named.comm);
     let process = state.process;
@@ -57,7 +57,7 @@ pub fn of_request(state: &mut ThreadState, recipe: &HookPlan, words: &[usize]) -
         let known = group(process, Some(named.comm), word).is_some();
         return u32::try_from(word).ok().filter(|_| known).map_or(Peer::None, Peer::Any);
     }
-    if !recipe.makes_persistent {
+    if !plan.makes_persistent {
         return Peer::None;
     }
     let rank = u32::try_from(named.dest.max(named.source)).ok();
@@ -81,15 +81,15 @@ pub fn started(state: &mut ThreadState) {
 /// After a call that has completed some of the requests it names: notes the sources in their statuses.
 ///
 /// # Safety
-/// `words` must be the arguments of a call with that recipe that has just returned, without an error or a miss.
-pub unsafe fn completed(state: &mut ThreadState, recipe: &HookPlan, words: &[usize]) {
+/// `words` must be the arguments of a call with that plan that has just returned, without an error or a miss.
+pub unsafe fn completed(state: &mut ThreadState, plan: &HookPlan, words: &[usize]) {
     if !state.named.any(NAMES_PARTNER) {
         return;
     }
     // SAFETY: the caller's promise.
-    let count = unsafe { indexed(state, recipe, words) }.unwrap_or(state.named.len());
+    let count = unsafe { indexed(state, plan, words) }.unwrap_or(state.named.len());
     for number in 0..count {
-        let element = match recipe.rest.index {
+        let element = match plan.rest.index {
             None => Some(number),
             Some(index) => {
                 // SAFETY: the call has written as many indices.
@@ -100,7 +100,7 @@ pub unsafe fn completed(state: &mut ThreadState, recipe: &HookPlan, words: &[usi
         let place = element.and_then(|element| state.named.places().get(element)).copied();
         if let (Peer::Any(comm), true) = state.requests.peer(place.unwrap_or_default()) {
             // SAFETY: there are as many statuses as completions.
-            let source = unsafe { told(state, recipe, words, number) };
+            let source = unsafe { told(state, plan, words, number) };
             let word = if comm == WORLD { state.process.world.1 } else { u64::from(comm) };
             meet(state, None, word, source);
         }
@@ -111,8 +111,8 @@ pub unsafe fn completed(state: &mut ThreadState, recipe: &HookPlan, words: &[usi
 ///
 /// # Safety
 /// `words` must be the arguments of a call that has written so many statuses, unless it was told to ignore them.
-unsafe fn told(state: &ThreadState, recipe: &HookPlan, words: &[usize], number: usize) -> i32 {
-    match recipe.status.map(|index| words[usize::from(index)]) {
+unsafe fn told(state: &ThreadState, plan: &HookPlan, words: &[usize], number: usize) -> i32 {
+    match plan.status.map(|index| words[usize::from(index)]) {
         // SAFETY: the caller's promise.
         Some(at) if !state.reader.ignores_status(at) => unsafe { state.process.abi.status(at, number).0 },
         _ => -1,

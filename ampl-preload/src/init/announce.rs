@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use ampl_core::config::Config;
+use ampl_core::mpi::constants::AbiFamily;
 use ampl_core::naming::candidates;
 use ampl_core::plan::{Clipping, Plan, with_programs};
 use ampl_core::units::RankSet;
@@ -60,7 +61,7 @@ pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32, programs: Programs) -> Optio
     if environment::is_refused() {
         return None;
     }
-    let alone = environment::alone(abi.name == "openmpi", ranks);
+    let alone = environment::alone(abi.family == AbiFamily::OpenMpi, ranks);
     // Each of several worlds is a rank 0: one reports for all.
     let message = |text: &str| {
         if alone.as_ref().is_none_or(|alone| alone.number == 0) {

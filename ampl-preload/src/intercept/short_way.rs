@@ -29,7 +29,7 @@ use crate::thread_state::ThreadState;
 #[derive(Clone, Copy)]
 pub(super) struct Begun {
     state: *mut ThreadState,
-    recipe: &'static HookPlan,
+    plan: &'static HookPlan,
     site: Settled,
     address: u64,
     start: u64,
@@ -51,23 +51,23 @@ pub(super) unsafe fn begin(here: &mut Entry, symbol: &Symbol, words: &mut [usize
     // SAFETY: the calling thread's own state, which no wrapper uses now.
     let state = unsafe { &mut *pointer };
     // SAFETY: there is an agent, and symbols are of functions of the table.
-    let recipe = unsafe { hook_plan::of_derived(symbol.function) };
-    if recipe.short_way == ShortWay::None {
+    let plan = unsafe { hook_plan::of_derived(symbol.function) };
+    if plan.short_way == ShortWay::None {
         return None;
     }
     let measured = if state.meter.rests() { None } else { Some((ticks(true), state.thread.rare_ticks())) };
     // SAFETY: the wrapper just entered.
     let address = unsafe { here.origin().address };
     let site = state.thread.may_begin_shortly(symbol.function, address)?;
-    if recipe.names_request {
+    if plan.names_request {
         // SAFETY: the caller's promise.
-        contained_counting(|| unsafe { hooks::enter(state, symbol, recipe, words) })?;
-    } else if let (Some(index), true) = (recipe.status, recipe.receives)
+        contained_counting(|| unsafe { hooks::enter(state, symbol, plan, words) })?;
+    } else if let (Some(index), true) = (plan.status, plan.receives)
         && !replace_status(state, words.get_mut(usize::from(index))?)
     {
         return None;
     }
-    hooks::about(state, Language::C, recipe, words);
+    hooks::about(state, Language::C, plan, words);
     let start = ticks(true);
     if !state.thread.begin_shortly(symbol.function, start) {
         return None;
@@ -77,7 +77,7 @@ pub(super) unsafe fn begin(here: &mut Entry, symbol: &Symbol, words: &mut [usize
     here.inside = here.stack;
     here.outer_bp = here.bp;
     here.outer = Outer { address, start, function: symbol.function, seen: false };
-    Some(Begun { state: pointer, recipe, site, address, start, measured })
+    Some(Begun { state: pointer, plan, site, address, start, measured })
 }
 
 /// Has MPI write the status that the program ignores, as [`hooks::enter`] does; returns false where that takes memory.
@@ -104,14 +104,14 @@ pub(super) unsafe fn end(begun: &Begun, symbol: &'static Symbol, words: &[usize]
     if !hot_state::is_active() {
         return;
     }
-    let &Begun { recipe, start, .. } = begun;
+    let &Begun { plan, start, .. } = begun;
     // SAFETY: the calling thread's own state, as before the call.
     let state = unsafe { &mut *begun.state };
     state.thread.current.leave(end);
-    let span = Span { start, end, timed: !recipe.local, apart: recipe.operands.traffic.is_apart() };
+    let span = Span { start, end, timed: !plan.local, apart: plan.operands.traffic.is_apart() };
     // SAFETY: the caller's promise.
     let done = result as i32 == 0
-        && match recipe.short_way {
+        && match plan.short_way {
             // SAFETY: as said.
             ShortWay::All => unsafe { repeats(state, symbol, begun, words, &span) },
             // SAFETY: as said.
@@ -123,8 +123,8 @@ pub(super) unsafe fn end(begun: &Begun, symbol: &'static Symbol, words: &[usize]
     if !done {
         // SAFETY: the caller's promise.
         unsafe { whole_end(state, begun, symbol, words, end, result) };
-    } else if recipe.communicates && state.timer.is_due(end) {
-        poll(state, symbol, recipe, words, end);
+    } else if plan.communicates && state.timer.is_due(end) {
+        poll(state, symbol, plan, words, end);
     }
     if let Some((entered, rare)) = begun.measured {
         let rare = state.thread.rare_ticks() - rare;
@@ -152,7 +152,7 @@ fn foresee(
 /// The words of a call that determine its record, where they do.
 #[inline(always)]
 fn telling<'a>(begun: &Begun, words: &'a [usize]) -> Option<&'a [usize]> {
-    begun.recipe.telling.and_then(|telling| words.get(..usize::from(telling)))
+    begun.plan.telling.and_then(|telling| words.get(..usize::from(telling)))
 }
 
 /// True where the call was as the one before, and all is done.
@@ -165,7 +165,7 @@ unsafe fn repeats(
     span: &Span,
 ) -> bool {
     // SAFETY: the caller's promise.
-    let Some((flags, value)) = (unsafe { outputs(begun.recipe, words) }) else { return false };
+    let Some((flags, value)) = (unsafe { outputs(begun.plan, words) }) else { return false };
     let known = telling(begun, words);
     let outcome = known.and_then(|words| foresee(state, symbol, begun, words, (flags, value), span));
     let Some(outcome) = outcome else { return false };
@@ -173,9 +173,9 @@ unsafe fn repeats(
         return false;
     }
     state.thread.current.polled(flags != 0, span.start);
-    if flags == 0 && begun.recipe.status.is_some() {
+    if flags == 0 && begun.plan.status.is_some() {
         // SAFETY: the caller's promise.
-        unsafe { note_status(state, symbol, begun.recipe, words) };
+        unsafe { note_status(state, symbol, begun.plan, words) };
     }
     true
 }
@@ -189,7 +189,7 @@ unsafe fn makes(
     words: &[usize],
     span: &Span,
 ) -> bool {
-    let recipe = begun.recipe;
+    let plan = begun.plan;
     let known = telling(begun, words);
     let outcome = known.and_then(|words| foresee(state, symbol, begun, words, (0, None), span));
     let Some(outcome) = outcome else { return false };
@@ -197,7 +197,7 @@ unsafe fn makes(
     let bytes = (outcome.sent, outcome.received);
     let follow = Follow { terminal: Some(outcome.terminal), bytes, missed: false, failed: false };
     // SAFETY: the caller's promise.
-    let followed = contained_counting(|| unsafe { hooks::follow(state, recipe, words, &follow) });
+    let followed = contained_counting(|| unsafe { hooks::follow(state, plan, words, &follow) });
     let Some(followed) = followed else { return true };
     // Only the first live one of its kind is the request that the outcome is of.
     if followed.told == Some(0) && state.thread.leave_shortly(begun.site, 0, &outcome, span) {
@@ -208,8 +208,8 @@ unsafe fn makes(
     let changed = contained_counting(|| {
         // SAFETY: the caller's promise.
         let closed =
-            unsafe { hooks::leave_making(state, symbol.function, recipe, words, &call, &outcome, followed) };
-        control::after_call(state, symbol, recipe, words, span.end, closed)
+            unsafe { hooks::leave_making(state, symbol.function, plan, words, &call, &outcome, followed) };
+        control::after_call(state, symbol, plan, words, span.end, closed)
     });
     if changed == Some(true) {
         decision::tell();
@@ -227,8 +227,8 @@ unsafe fn asks(
     span: &Span,
 ) -> bool {
     // SAFETY: the caller's promise.
-    let missed = matches!(unsafe { outputs(begun.recipe, words) }, Some((CALL_MISS, _)));
-    let Some(&array) = begun.recipe.request.and_then(|index| words.get(usize::from(index))) else {
+    let missed = matches!(unsafe { outputs(begun.plan, words) }, Some((CALL_MISS, _)));
+    let Some(&array) = begun.plan.request.and_then(|index| words.get(usize::from(index))) else {
         return false;
     };
     let ThreadState { reader, process, handles, after, named, .. } = &mut *state;
@@ -252,29 +252,29 @@ unsafe fn asks(
 
 /// Flags and value of a call that has succeeded; `None` where its record has more of its outputs.
 #[inline(always)]
-unsafe fn outputs(recipe: &HookPlan, words: &[usize]) -> Option<(u8, Option<u32>)> {
-    if recipe.outputs == Outputs::Silent {
+unsafe fn outputs(plan: &HookPlan, words: &[usize]) -> Option<(u8, Option<u32>)> {
+    if plan.outputs == Outputs::Silent {
         return Some((0, None));
     }
-    if let Some(&at) = recipe.flag.and_then(|index| words.get(usize::from(index))) {
+    if let Some(&at) = plan.flag.and_then(|index| words.get(usize::from(index))) {
         // SAFETY: a successful poll has written its flag or count, an int; programs may pass unaligned addresses.
         if at != 0 && unsafe { (at as *const i32).read_unaligned() } == 0 {
             return Some((CALL_MISS, None));
         }
     }
     // SAFETY: the caller's promise.
-    let value = unsafe { hooks::value(recipe, words) };
-    (value.is_some() || hooks::says_nothing_new(recipe, words)).then_some((0, value))
+    let value = unsafe { hooks::value(plan, words) };
+    (value.is_some() || hooks::says_nothing_new(plan, words)).then_some((0, value))
 }
 
 /// Notes the status of the program that the call has filled.
 #[inline(always)]
-unsafe fn note_status(state: &mut ThreadState, symbol: &Symbol, recipe: &HookPlan, words: &[usize]) {
+unsafe fn note_status(state: &mut ThreadState, symbol: &Symbol, plan: &HookPlan, words: &[usize]) {
     state.reader = state.reader.for_call(symbol);
-    let at = recipe.status.and_then(|index| words.get(usize::from(index)));
+    let at = plan.status.and_then(|index| words.get(usize::from(index)));
     if at.is_some_and(|&at| hooks::is_program_s(state, at)) {
         // SAFETY: the caller's promise.
-        contained_counting(|| unsafe { hooks::filled_again(state, recipe, words) });
+        contained_counting(|| unsafe { hooks::filled_again(state, plan, words) });
     }
 }
 
@@ -288,16 +288,16 @@ unsafe fn whole_end(
     end: u64,
     result: usize,
 ) {
-    let &Begun { recipe, address, start, .. } = begun;
+    let &Begun { plan, address, start, .. } = begun;
     let call = Returned { address, start, end, code: result as i32 };
     // SAFETY: the caller's promise.
-    if unsafe { conclude(state, symbol, recipe, words, &call) } {
+    if unsafe { conclude(state, symbol, plan, words, &call) } {
         decision::tell();
     }
 }
 
 /// Polls the tree, as it is due.
 #[cold]
-fn poll(state: &mut ThreadState, symbol: &Symbol, recipe: &HookPlan, words: &[usize], end: u64) {
-    contained_counting(|| control::after_call(state, symbol, recipe, words, end, false));
+fn poll(state: &mut ThreadState, symbol: &Symbol, plan: &HookPlan, words: &[usize], end: u64) {
+    contained_counting(|| control::after_call(state, symbol, plan, words, end, false));
 }

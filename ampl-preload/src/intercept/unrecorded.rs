@@ -1,6 +1,7 @@
 //! Calls that are forwarded and have no place in the sequence: those within others, those before the agent, clocks, and
 //! functions that the loaded MPI lacks.
 
+use ampl_core::mpi::constants::AbiFamily;
 use ampl_core::mpi::{Function, Returns, ids};
 
 use super::{Forward, enter};
@@ -20,7 +21,7 @@ use crate::symbol::{Language, Symbol};
 /// wrapper between them changes these. Stores `MPI_FILE_NULL` there.
 #[cold]
 pub(super) fn define_file(symbol: &Symbol, words: &[usize]) {
-    let is_mpich = abi::detect().is_some_and(|abi| abi.name == "mpich");
+    let is_mpich = abi::detect().is_some_and(|abi| abi.family == AbiFamily::Mpich);
     if is_mpich && symbol.language == Language::C && words[4] != 0 {
         // SAFETY: the caller is MPI, and has room there for the handle that it asks for: a pointer.
         unsafe { (words[4] as *mut usize).write_unaligned(0) };
@@ -112,7 +113,7 @@ pub unsafe fn intercept_double(symbol: &'static Symbol, words: &[usize], forward
 /// `MPI_ERR_OTHER`: result of calls of functions that the loaded MPI does not have.
 fn absent_code() -> i32 {
     match abi::detect() {
-        Some(abi) if abi.name == "mpich" => 15,
+        Some(abi) if abi.family == AbiFamily::Mpich => 15,
         _ => 16,
     }
 }

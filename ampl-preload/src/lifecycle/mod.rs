@@ -122,7 +122,7 @@ fn make(before: (u64, i64)) -> Option<Box<RunInfo>> {
     let process = Process {
         abi: parts.abi,
         pmpi: parts.pmpi,
-        passages: hook_plan::derive(&parts.shared),
+        fast_paths: hook_plan::derive(&parts.shared),
         shared: parts.shared,
         requests: Arc::new(RequestTables::new(parts.concurrent)),
         places: Mutex::default(),

@@ -15,6 +15,7 @@ use std::env;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ampl_core::mpi::constants::AbiFamily;
 use ampl_core::naming::RANKS;
 use ampl_core::units::RankSet;
 
@@ -110,7 +111,7 @@ pub fn mark() {
         return;
     }
     let Some(abi) = abi::detect() else { return };
-    let open_mpi = abi.name == "openmpi";
+    let open_mpi = abi.family == AbiFamily::OpenMpi;
     // A rank whose number is not known yet makes its mark when MPI has returned it.
     if let Some((rank, size)) = launch::rank_of(&variable, open_mpi)
         && size != Some(1)

@@ -54,9 +54,9 @@ pub fn address(
     given: Option<&Value>,
     direction: Direction,
 ) -> Result<usize, Problem> {
-    let name = call.function.name();
+    let name = call.function.base_name();
     let size = number(call, &["size"]).unwrap_or(0);
-    match (name.trim_end_matches("_c"), param.name) {
+    match (name, param.name) {
         ("MPI_Win_create", "base") => return Ok(player.memory.lend(NEW_WINDOW.to_owned(), size)?),
         ("MPI_Win_attach", "base") => return Ok(player.memory.lend(label(given), size)?),
         ("MPI_Win_detach", "base") => return Ok(player.memory.lent(&label(given)).unwrap_or(0)),
@@ -110,7 +110,7 @@ fn of_window(value: Option<&Value>) -> String {
 
 /// Keeps memory with the window that has it, until this is freed.
 pub fn note(player: &mut Player<'_>, call: &Call) {
-    match call.function.name().trim_end_matches("_c") {
+    match call.function.base_name() {
         "MPI_Win_create" => player.memory.rename(NEW_WINDOW, of_window(output(call, "win"))),
         "MPI_Win_free" => player.memory.take_back(&of_window(input(call, "win"))),
         "MPI_Win_detach" => player.memory.take_back(&label(input(call, "base"))),

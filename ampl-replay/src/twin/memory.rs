@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 
 use memmap2::{MmapMut, MmapOptions};
+use rand::rngs::SmallRng;
+use rand::{RngCore as _, SeedableRng as _};
 
 /// First length that is tried for a reserve, bytes.
 const MOST: usize = 1 << 36;
@@ -23,7 +25,7 @@ pub struct Memory {
     far: Vec<MmapMut>,
     /// Bytes behind the send base that are random.
     filled: usize,
-    state: u64,
+    random: SmallRng,
     /// Memory that MPI has given, by the recorded address.
     pub given: HashMap<String, usize>,
     /// Memory that MPI uses until it is taken back: windows, attached buffers.
@@ -49,9 +51,9 @@ impl Memory {
                 _ => return Err(NoMemory(length)),
             }
         };
-        let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let random = SmallRng::seed_from_u64(seed);
         let (given, lent) = (HashMap::new(), HashMap::new());
-        let mut memory = Self { send, receive, far: Vec::new(), filled: 0, state, given, lent };
+        let mut memory = Self { send, receive, far: Vec::new(), filled: 0, random, given, lent };
         memory.fill(1 << 12);
         Ok(memory)
     }
@@ -72,11 +74,8 @@ impl Memory {
             return;
         }
         for word in self.send[base + self.filled..base + until].chunks_exact_mut(8) {
-            self.state ^= self.state << 13;
-            self.state ^= self.state >> 7;
-            self.state ^= self.state << 17;
             // As a double it is in [1, 2).
-            word.copy_from_slice(&(self.state >> 12 | 0x3ff << 52).to_ne_bytes());
+            word.copy_from_slice(&(self.random.next_u64() >> 12 | 0x3ff << 52).to_ne_bytes());
         }
         self.filled = until;
     }

@@ -5,7 +5,6 @@
 mod bundle;
 mod file;
 pub mod kind;
-mod packed;
 mod places;
 mod processes;
 mod sections;

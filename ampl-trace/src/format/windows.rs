@@ -6,7 +6,6 @@
 
 use std::slice;
 
-use super::packed;
 use crate::bits::{Bits, Reader, Writer};
 use crate::cells::{Cell, Cells, MOST, Shape};
 use crate::column::{Column, LIMIT};
@@ -14,7 +13,7 @@ use crate::model::WindowSummary;
 use crate::rounded::{self, MOST_DIGITS, Rounded};
 use crate::timing::Node;
 
-/// First byte of this encoding. A [packed](super::packed) payload begins otherwise.
+/// First byte of this encoding.
 const CODED: u8 = 1;
 /// First byte of this encoding with rounded values; how many significant bits these have follows.
 const ROUNDED: u8 = 2;
@@ -34,7 +33,7 @@ pub fn encode(windows: &[WindowSummary], digits: u32) -> Vec<u8> {
 
 /// The windows that were [encoded](encode); `None` where `payload` makes no sense.
 ///
-/// No bit is free, so that a byte of a damaged file asks for some 30 kB at most, as zstd's would.
+/// No bit is free, so that a byte of a damaged file asks for some 30 kB at most.
 pub fn decode(payload: &[u8]) -> Option<Vec<WindowSummary>> {
     decode_with(payload).map(|(windows, _)| windows)
 }
@@ -44,7 +43,7 @@ pub fn decode_with(payload: &[u8]) -> Option<(Vec<WindowSummary>, u32)> {
     let (digits, coded) = match *payload {
         [CODED, ref coded @ ..] => (0, coded),
         [ROUNDED, digits, ref coded @ ..] => (check_digits(digits)?, coded),
-        _ => return Some((packed::decode(payload)?, 0)),
+        _ => return None,
     };
     Some((Coder::new(Reader::new(coded), digits).get_all()?, digits))
 }

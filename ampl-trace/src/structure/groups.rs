@@ -12,8 +12,6 @@ use crate::site::Site;
 #[derive(Clone, Copy, Debug)]
 pub struct RankGroup<'a> {
     pub(super) group: &'a Group,
-    /// Ranks of the job.
-    job: u32,
 }
 
 /// One thread of the ranks of a group.
@@ -117,11 +115,6 @@ impl<'a> RankGroup<'a> {
     /// True where `rank` is one of them.
     pub fn contains(&self, rank: u32) -> bool {
         self.group.position(rank).is_some()
-    }
-
-    /// Ranks of the job.
-    pub fn job_ranks(&self) -> u32 {
-        self.job
     }
 
     /// Paths of the modules that call sites lie in.
@@ -260,7 +253,6 @@ impl<'a> GroupThread<'a> {
 impl JobStructure {
     /// Groups of ranks that share a grammar.
     pub fn groups(&self) -> impl Iterator<Item = RankGroup<'_>> {
-        let job = self.ranks;
-        self.groups.iter().map(move |group| RankGroup { group, job })
+        self.groups.iter().map(|group| RankGroup { group })
     }
 }

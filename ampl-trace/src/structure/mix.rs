@@ -40,11 +40,6 @@ impl Mark {
         Self(u32::from(field) << 24 | context | place.min(7) as u32)
     }
 
-    /// Its bits.
-    pub fn bits(self) -> u32 {
-        self.0
-    }
-
     /// Field and place without the context.
     pub fn field_and_place(self) -> u32 {
         self.field() as u32 | (self.0 & 7) << 8

@@ -13,7 +13,6 @@ mod groups;
 mod guess;
 mod mix;
 mod names;
-mod old_predictor;
 mod origins;
 mod read;
 mod relative_args;

@@ -6,15 +6,12 @@
 use std::cell::Cell;
 
 use super::mix::{Mark, Predictor};
-use super::old_predictor;
 use super::split_streams;
 use crate::bits::{Reader, Writer};
 use crate::varint;
 
 /// Most bytes that contexts are mixed for: a fifth of a microsecond each.
 const MOST_MIXED: usize = 1 << 20;
-/// Most bytes that contexts were mixed for in the old way.
-const MOST_MIXED_ONCE: usize = 1 << 17;
 /// Bytes that are decompressed whatever the ratio.
 const MODEST: u64 = 1 << 23;
 /// Highest compression ratio beyond [`MODEST`].
@@ -233,7 +230,6 @@ pub struct Broken {
 enum Source {
     Bytes(Vec<u8>),
     Mixed { predictor: Box<Predictor>, bits: Reader<Vec<u8>> },
-    Nine { predictor: Box<old_predictor::Predictor>, bits: Reader<Vec<u8>> },
 }
 
 /// Reads values back; the fields and contexts must be those they were written with.
@@ -269,10 +265,6 @@ impl In {
                 let bytes = unlaned(body, length);
                 Ok(Self::of(Source::Bytes(bytes.ok_or(broken("lanes of the structure"))?), length))
             }
-            2 if length <= MOST_MIXED_ONCE => {
-                let predictor = Box::new(old_predictor::Predictor::new(length));
-                Ok(Self::of(Source::Nine { predictor, bits: Reader::new(body.to_vec()) }, length))
-            }
             3 if length <= MOST_MIXED => {
                 let predictor = Box::new(Predictor::new(length));
                 Ok(Self::of(Source::Mixed { predictor, bits: Reader::new(body.to_vec()) }, length))
@@ -292,7 +284,6 @@ impl In {
         let byte = match &mut self.source {
             Source::Bytes(bytes) => bytes[self.at],
             Source::Mixed { predictor, bits } => predictor.byte(mark, 0, bits),
-            Source::Nine { predictor, bits } => predictor.byte(mark, bits),
         };
         self.at += 1;
         Some(byte)
@@ -384,13 +375,9 @@ pub fn unzigzag(value: u64) -> i64 {
 mod tests {
     use super::*;
 
-    /// Bytes of [`values`] by methods 2 and 3.
-    const STORED: [&str; 2] = [
-        "02f001fffddb4bd433025556e27488e9e0c87e9fd021a0aada20cfce9eab30af1d221bddc4fa737f18e2aa9653\
-         38613e77ecee05918c37f46325ce998160c9ee8565959c929f0b4f6d136096f253f2af19bdb3f044",
-        "03f0017a727aad2efd7b6df34f853800af67206c17a9ab15a98954b4fbab040b05d7e7e406dedd23a3c3a537fc\
-         8979e218949d9c5973aba76f60bbd2d8897bb0d5c898c24239b66c378ca3",
-    ];
+    /// Bytes of [`values`] by mixed contexts.
+    const STORED: &str = "03f0017a727aad2efd7b6df34f853800af67206c17a9ab15a98954b4fbab040b05d7e7e406dedd23a3c3\
+                          a537fc8979e218949d9c5973aba76f60bbd2d8897bb0d5c898c24239b66c378ca3";
 
     /// Values small and large of some fields and contexts, which repeat themselves now and then.
     fn values() -> Vec<(u8, u32, u64)> {
@@ -424,12 +411,10 @@ mod tests {
     }
 
     #[test]
-    fn streams_of_old_and_of_now_are_read_for_ever() {
-        for (stored, way) in STORED.map(from_hex).iter().zip(2..) {
-            assert_eq!(stored[0], way);
-            assert_eq!(unpacked(stored, &values()), values(), "way {way}");
-        }
-        assert_eq!(packed(&values()), from_hex(STORED[1]), "no machine codes otherwise");
+    fn a_stream_is_read_for_ever() {
+        let stored = from_hex(STORED);
+        assert_eq!(unpacked(&stored, &values()), values());
+        assert_eq!(packed(&values()), stored, "no machine codes otherwise");
     }
 
     /// More than is mixed, of even numbers below 200 in no order.

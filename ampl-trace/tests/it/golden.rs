@@ -1,8 +1,7 @@
 //! A small trace as it was once written: it reads as it did then; whatever is changed in it, reading ends.
 //!
 //! `golden/v1/four-ranks.ampl` holds what `made` makes, and `four-ranks.jsonl` what was read from it;
-//! `four-ranks-nine.ampl` is the same as it was written before the structure was coded in six contexts,
-//! `four-ranks-packed.ampl` before windows were coded number by number, `four-ranks-gaps.ampl` before there were bundles;
+//! `four-ranks-gaps.ampl` is the same without bundles;
 //! in `four-ranks-rounded.ampl` windows are coded as rounded ones are. A change of the format needs a
 //! version of its own, or to be read beside this one. New files, and only if the old ones were never
 //! released: `cargo test -p ampl-trace --test it golden -- --ignored`.
@@ -363,10 +362,9 @@ fn golden() -> Vec<u8> {
 #[test]
 fn what_was_once_written_reads_as_it_did() {
     // Since "gaps" others of the times within the bounds are stored.
-    let ever = ["four-ranks", "four-ranks-nine", "four-ranks-packed"].map(|name| (name, "four-ranks"));
     let since =
         ["four-ranks-gaps", "four-ranks-bundles", "four-ranks-rounded"].map(|name| (name, "four-ranks-gaps"));
-    for (name, lines_of) in ever.into_iter().chain(since) {
+    for (name, lines_of) in [("four-ranks", "four-ranks")].into_iter().chain(since) {
         let then = path(&format!("{lines_of}.jsonl"));
         let then = std::fs::read_to_string(then).expect("part of the repository");
         let bytes = std::fs::read(path(&format!("{name}.ampl"))).expect("part of the repository");

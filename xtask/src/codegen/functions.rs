@@ -1,11 +1,11 @@
 //! Renders ampl-core's table of functions.
 
 use super::table::{Param, Table};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
-/// The text of `ampl-core/src/mpi/functions.rs`.
-pub fn render(table: &Table) -> String {
+/// The text of `ampl-core/src/mpi/functions.rs`, with ids of the functions in `used_ids`.
+pub fn render(table: &Table, used_ids: &BTreeSet<String>) -> String {
     let mut lists: Vec<&[Param]> = Vec::new();
     let mut positions: HashMap<&[Param], usize> = HashMap::new();
     let mut rows = String::new();
@@ -18,7 +18,10 @@ pub fn render(table: &Table) -> String {
         let name = &function.name;
         let (returns, traffic, class) = (&function.returns, &function.traffic, &function.class);
         let _ = writeln!(rows, "    f(\"{name}\", l::P{list}, R::{returns}, T::{traffic}, C::{class}),");
-        let _ = writeln!(ids, "    pub const {}: Function = Function({index});", name.to_ascii_uppercase());
+        let id = name.to_ascii_uppercase();
+        if used_ids.contains(&id) {
+            let _ = writeln!(ids, "    pub const {id}: Function = Function({index});");
+        }
     }
     let mut text = String::from(HEAD);
     for (index, list) in lists.iter().enumerate() {
@@ -38,7 +41,7 @@ pub const FUNCTION_COUNT: usize = {count};
 pub static FUNCTIONS: &[FunctionSpec; FUNCTION_COUNT] = &[
 {rows}];
 
-/// Single functions by name.
+/// Functions that some source names. The table is generated: after a new one, run `cargo xtask codegen`.
 #[allow(missing_docs)]
 #[rustfmt::skip]
 pub mod ids {{

@@ -6,7 +6,10 @@ mod table;
 mod wrappers;
 
 use anyhow::{Context, bail};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+use crate::tidy;
 
 const SPEC: &str = "ampl-preload/spec/mpi.toml";
 const FUNCTIONS: &str = "ampl-core/src/mpi/functions.rs";
@@ -24,13 +27,26 @@ pub fn run(check: bool) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(&spec).with_context(|| format!("reading {}", spec.display()))?;
     let table = table::Table::parse(&text).with_context(|| format!("in {SPEC}"))?;
     for (path, content) in [
-        (FUNCTIONS, functions::render(&table)),
+        (FUNCTIONS, functions::render(&table, &used_ids()?)),
         (WRAPPERS, wrappers::render(&table)?),
         (CONFIGURATION, configuration::render()?),
     ] {
         update(&root.join(path), path, &content, check)?;
     }
     Ok(())
+}
+
+/// Names behind `ids::` in all sources: the functions that some code names.
+fn used_ids() -> anyhow::Result<BTreeSet<String>> {
+    let mut used = BTreeSet::new();
+    for path in tidy::files()?.into_iter().filter(|path| path.ends_with(".rs")) {
+        let text = std::fs::read_to_string(root().join(&path)).with_context(|| path.clone())?;
+        for rest in text.split("ids::").skip(1) {
+            let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+            used.insert(rest[..end.unwrap_or(rest.len())].to_owned());
+        }
+    }
+    Ok(used)
 }
 
 fn root() -> PathBuf {

@@ -21,7 +21,7 @@ impl Encoder<'_> {
             Length::CommSize(comm) => {
                 let members = self.members(communicator(comm))?;
                 // Results are scattered over the caller's own group.
-                let own = self.recipe.operands.traffic == Traffic::ReduceScatter;
+                let own = self.plan.operands.traffic == Traffic::ReduceScatter;
                 (if own { members.local } else { members.peers }) as i64
             }
             Length::CommSizeAtRoot(comm, root) => self.members_at_root(comm, root)?.peers as i64,
