@@ -45,9 +45,9 @@ pub fn plan(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;
     let plan = rundir::summarised(&trace, &args.run.run)?;
     let left_out: Vec<_> = left_out(&trace, &plan).into_iter().map(LeftOut::name).collect();
+    let place = args.run.run.display();
     if !left_out.is_empty() {
         let left_out = left_out.join(" and ");
-        let place = args.run.run.display();
         notice!(
             "ampl: other bounds are shown without the run's {left_out} ({place}): they may come to more than can be had"
         );
@@ -55,7 +55,6 @@ pub fn plan(args: &Args) -> anyhow::Result<ExitCode> {
     let measured = run_times(&trace).coverage;
     let known = measured.extent() != Extent::Little;
     if measured.extent() != Extent::Whole {
-        let place = args.run.run.display();
         let bounds = match known {
             true => "other bounds are shown",
             false => "of less than 90 % no other bound is shown",
