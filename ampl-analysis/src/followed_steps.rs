@@ -1,10 +1,14 @@
 //! Windows that follow the program's steps (`window.marker = "auto"`), and the reason where they do not.
 
+use std::fmt;
+
 use ampl_core::config::{Keep, Marker};
 use ampl_core::plan::Plan;
 use ampl_core::units::RankSet;
+use ampl_reader::sites::Symbols;
 use ampl_trace::Trace;
 use ampl_trace::model::{FollowedSteps, Level, RankTrace, UnannouncedSteps};
+use serde::{Serialize, Serializer};
 
 /// Windows of a run that follow steps.
 #[derive(Clone, Debug)]
@@ -40,6 +44,51 @@ pub enum NotFollowed {
     SomeWithout(UnannouncedSteps),
     /// Ranks make no call in common once in each step.
     Disagreement(UnannouncedSteps),
+}
+
+impl fmt::Display for NotFollowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotRecorded => "not all calls are recorded",
+            Self::EndedBefore => "the run ended before windows could follow steps",
+            Self::LoopEnded => "the loop that was found ended before windows could follow it",
+            Self::NoLoop => "the calls of no rank repeat as a loop over time",
+            Self::SomeWithout(_) => "the calls of some ranks do not repeat as a loop over time",
+            Self::Disagreement(_) => "no call is made once in each step on all ranks",
+        })
+    }
+}
+
+impl Serialize for NotFollowed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A call that begins windows on some ranks.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepCall {
+    /// Its function.
+    pub function: String,
+    /// Its place; `None` where that is not known.
+    pub site: Option<String>,
+    /// The visit from which on windows follow steps.
+    pub visit: u64,
+    /// The ranks.
+    pub ranks: String,
+}
+
+impl Following<'_> {
+    /// The calls that begin windows, with the names of their places.
+    pub fn named_calls(&self, symbols: &mut Symbols) -> Vec<StepCall> {
+        let call = |(own, ranks): &(&FollowedSteps, RankSet)| StepCall {
+            function: own.function.clone(),
+            site: (!own.module.is_empty()).then(|| symbols.name(&own.module, own.offset)),
+            visit: own.visit,
+            ranks: ranks.to_string(),
+        };
+        self.calls.iter().map(call).collect()
+    }
 }
 
 /// Steps that the windows of `trace` follow; `None` where they were not to follow any that are found.

@@ -21,7 +21,6 @@ use ampl_reader::model::EndBasis;
 use ampl_reader::{Trace, directory};
 
 pub use missing_data::{done_less, not_covered};
-pub use steps::not_followed;
 pub use storage::trace_file;
 
 use crate::human::{bytes, count, digits, duration, fit, percent, plural, shell_word, wrap};

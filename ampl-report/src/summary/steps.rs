@@ -53,18 +53,6 @@ fn sentence(following: &Following<'_>) -> String {
     text
 }
 
-/// Reason why windows follow no steps, as machines read it.
-pub fn not_followed(why: NotFollowed) -> &'static str {
-    match why {
-        NotFollowed::NotRecorded => "not all calls are recorded",
-        NotFollowed::EndedBefore => "the run ended before windows could follow steps",
-        NotFollowed::LoopEnded => "the loop that was found ended before windows could follow it",
-        NotFollowed::NoLoop => "the calls of no rank repeat as a loop over time",
-        NotFollowed::SomeWithout(_) => "the calls of some ranks do not repeat as a loop over time",
-        NotFollowed::Disagreement(_) => "no call is made once in each step on all ranks",
-    }
-}
-
 fn reason(why: NotFollowed) -> String {
     match why {
         NotFollowed::NotRecorded => "not searched for, as not all calls are recorded".into(),
