@@ -88,7 +88,7 @@ fn an_index_of_another_trace_or_with_damage_is_not_used() {
         assert_eq!((status, &rounded(&out)), (0, &plain[2].1), "byte {at}: {err}");
     }
     fs::write(&index, &made).unwrap();
-    copy("four-ranks-nine.ampl", directory.path());
+    copy("four-ranks-gaps.ampl", directory.path());
     assert_eq!(answers(run, "auto"), answers(run, "off"));
 }
 

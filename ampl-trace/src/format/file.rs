@@ -125,7 +125,10 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     /// Facts about the run; the default where they cannot be read.
     pub fn run(&self) -> &RunInfo {
         self.once(&self.run, Kind::Run, |run, payload| {
-            *run = serde_json::from_slice(&unsqueezed(payload)?).ok()?;
+            *run = match payload.first() {
+                Some(b'{') => serde_json::from_slice(payload).ok()?,
+                _ => serde_json::from_slice(&unsqueezed(payload)?).ok()?,
+            };
             run.metadata = self.metadata().clone();
             Some(())
         })

@@ -43,6 +43,7 @@ pub fn decode_with(payload: &[u8]) -> Option<(Vec<WindowSummary>, u32)> {
     let (digits, coded) = match *payload {
         [CODED, ref coded @ ..] => (0, coded),
         [ROUNDED, digits, ref coded @ ..] => (check_digits(digits)?, coded),
+        [] => return Some((Vec::new(), 0)),
         _ => return None,
     };
     Some((Coder::new(Reader::new(coded), digits).get_all()?, digits))
