@@ -155,7 +155,17 @@ fn canonical(run: &Path, rank: u32) -> Vec<Value> {
     let text = process::run(&mut decode, Duration::from_secs(60)).success().stdout;
     let mut found = Canonical::default();
     text.lines().for_each(|line| found.take(&serde_json::from_str(line).unwrap()));
-    found.calls
+    let mut calls = found.calls;
+    for at in 0..calls.len() {
+        let request =
+            calls[at]["args"]["request"].as_str().and_then(|name| name.strip_prefix("request of call "));
+        let made: Option<usize> = request.and_then(|number| number.parse().ok());
+        // MPICH 4.0 leaves its status as the memory was.
+        if made.is_some_and(|made| calls[made]["fn"] == "MPI_Isendrecv_replace") {
+            calls[at]["out"]["status"] = Value::Null;
+        }
+    }
+    calls
 }
 
 /// Asserts that a replay of `run` under `mpi`, itself recorded, is the run again.

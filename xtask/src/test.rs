@@ -8,7 +8,7 @@ use crate::shell::{cargo, run as run_command};
 use crate::{codegen, dist, setup, tidy};
 
 /// Tests at once: jobs wait more than they compute, and tests by the clock take the machine alone.
-const JOBS_AT_ONCE: &str = "--test-threads=3";
+const JOBS_AT_ONCE: &str = "--test-threads=2";
 
 /// Length of the end-to-end runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
