@@ -40,7 +40,7 @@ fn elsewhere<T, F: FnOnce() -> T>(stack: &Stack, work: F) -> T {
     let mut call = StackCall { work: Some(work), done: None };
     let mut here = MaybeUninit::uninit();
     let mut there = MaybeUninit::<libc::ucontext_t>::uninit();
-    // SAFETY: places for two contexts. The second begins on a stack that outlives it, with the address of an call
+    // SAFETY: places for two contexts. The second begins on a stack that outlives it, with the address of a call
     // that does so too, in two halves as arguments are ints, and ends by going on with the first.
     unsafe {
         if libc::getcontext(there.as_mut_ptr()) != 0 {
@@ -125,7 +125,7 @@ impl<T, F: FnOnce() -> T> StackCall<T, F> {
 
 extern "C" fn run<T, F: FnOnce() -> T>(upper: u32, lower: u32) {
     let call = ptr::with_exposed_provenance_mut::<StackCall<T, F>>((upper as usize) << 32 | lower as usize);
-    // SAFETY: the call of the caller, who waits.
+    // SAFETY: it is on the stack of `elsewhere`, which waits.
     unsafe { (*call).run() };
 }
 

@@ -17,7 +17,7 @@ const VARIABLES: [&str; 6] = ["PATH", "HOME", "TMPDIR", "USER", "LOGNAME", "XDG_
 
 /// Time that the command may take. It hangs where a file system does not answer, and the program shall not.
 const LONGEST: Duration = Duration::from_secs(10);
-/// Time between two looks at it.
+/// Time between two checks whether it has ended.
 const STEP: Duration = Duration::from_millis(1);
 
 /// `bin/ampl` beside the directory of this library.

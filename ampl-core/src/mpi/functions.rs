@@ -1267,7 +1267,7 @@ pub static FUNCTIONS: &[FunctionSpec; FUNCTION_COUNT] = &[
     f("MPI_Wtime", l::P52, R::Double, T::None, C::CountOnly),
 ];
 
-/// Functions that some source names. The table is generated: after a new one, run `cargo xtask codegen`.
+/// Functions that some source names; `cargo xtask codegen` adds one that is missing.
 #[allow(missing_docs)]
 #[rustfmt::skip]
 pub mod ids {

@@ -28,7 +28,7 @@ pub fn bin(bounds: f64, bins: usize) -> usize {
 
 /// Inverse hyperbolic sine.
 ///
-/// The standard library's calls `hypot`, for which the linker takes glibc 2.35; much of the machines that ampl is for have 2.34.
+/// The standard library's calls `hypot`, for which the linker takes glibc 2.35. Many clusters have 2.34.
 fn asinh(value: f64) -> f64 {
     let (size, inverse) = (value.abs(), 1.0 / value.abs());
     (size + size / ((1.0 + inverse * inverse).sqrt() + inverse)).ln_1p().copysign(value)

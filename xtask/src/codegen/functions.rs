@@ -41,7 +41,7 @@ pub const FUNCTION_COUNT: usize = {count};
 pub static FUNCTIONS: &[FunctionSpec; FUNCTION_COUNT] = &[
 {rows}];
 
-/// Functions that some source names. The table is generated: after a new one, run `cargo xtask codegen`.
+/// Functions that some source names; `cargo xtask codegen` adds one that is missing.
 #[allow(missing_docs)]
 #[rustfmt::skip]
 pub mod ids {{
