@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ampl_tests::job::{Job, Mpi, compile_library};
-use ampl_tests::place::dist;
+use ampl_tests::place::{Scratch, dist};
 use ampl_tests::python;
-use ampl_tests::run::{Form, Monitored, called, monitor, number};
+use ampl_tests::run::{Form, Monitored, called, monitor, number, text_of};
 
 const RANKS: u32 = 2;
 const STEPS: u32 = 20;
@@ -199,9 +199,16 @@ fn calls_of_nccl() {
             let flags = [include.as_str(), "-Wl,--no-as-needed", library, &path, "-ldl", binding];
             let name = format!("nccl-training{binding}");
             let program = mpi.compile_as(&name, "../../integrations/nccl/training.c", &flags);
-            let job = steps(mpi, program.clone()).with("NCCL_COUNTS", "1");
-            // The library gets as many calls as without ampl, with the same arguments: it prints both.
+            let scratch = Scratch::new("nccl");
+            let counts = scratch.path().join("counts");
+            let job = steps(mpi, program.clone()).with("NCCL_COUNTS", &counts);
             let run = check(&job, "nccl = true", function, "");
+            // The library got as many calls as without ampl, with the same arguments: three jobs, and a line of each rank.
+            let said = text_of(&counts);
+            let mut lines: Vec<&str> = said.lines().collect();
+            lines.sort_unstable();
+            assert_eq!(lines.len(), 3 * RANKS as usize, "{said}");
+            assert!(lines.chunks(3).all(|jobs| jobs.iter().all(|&line| line == jobs[0])), "{said}");
             device_lines(&run);
             let off = monitor(&job, "", Form::Run).success();
             let covered = off.finished.stderr.contains("calls of libnccl.so.2: --hooks nccl asks for them");

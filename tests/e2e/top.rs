@@ -18,6 +18,8 @@ const SCRIPT: &str = r#"
 run=$1 ampl=$2; shift 2
 name=ampl-top-$$
 tmux() { command tmux -L "$name" -f /dev/null "$@"; }
+# The whole frame: its last line is drawn last.
+frame() { shows "$1" "$2" "$3"; shows "$1" "$2" 'q leaves; the job goes on'; }
 shows() {
     for turn in $(seq 600); do
         tmux capture-pane -p -t "$1" >"$2" 2>/dev/null; grep -q "$3" "$2" && return
@@ -31,14 +33,14 @@ for turn in $(seq 600); do
     sleep 0.1
 done
 tmux new-session -d -s top -x 110 -y 45 "'$ampl' top '$run'; echo left \$?; sleep 600"
-shows top live.txt 'wait for that'
+frame top live.txt 'wait for that'
 tmux send-keys -t top q
 shows top left.txt 'left 0'
 tmux new-session -d -s second -x 110 -y 45 "exec '$ampl' top '$run'"
-shows second second.txt 'wait for that'
+frame second second.txt 'wait for that'
 kill -KILL $(tmux display -p -t second '#{pane_pid}')
 tmux new-session -d -s third -x 110 -y 45 "'$ampl' top '$run'; echo left \$?; sleep 600"
-shows third third.txt 'wait for that'
+frame third third.txt 'wait for that'
 rank=$(sed -n 's/^rank=3 pid=\([0-9]*\) .*/\1/p' "$run"/nodes/*)
 kill -CONT "$rank"
 wait $job; echo $? >status

@@ -1,6 +1,6 @@
 /*
- * A stand-in for NCCL's library, which does nothing. It prints at the end how often its functions were called from
- * outside, and the sum of all counts and last arguments, if NCCL_COUNTS is set: `nccl CALLS SUM`.
+ * A stand-in for NCCL's library, which does nothing. At the end it appends a line to the file that NCCL_COUNTS names, if
+ * any: the rank, how often its functions were called from outside, and the sum of all counts and last arguments.
  */
 #include "nccl/nccl.h"
 #include <cstdint>
@@ -13,11 +13,15 @@ struct ncclComm {
 };
 
 static unsigned long calls, sum;
+static int own_rank;
 
 __attribute__((destructor)) static void print()
 {
-    if (std::getenv("NCCL_COUNTS"))
-        std::printf("nccl %lu %lu\n", calls, sum);
+    const char *path = std::getenv("NCCL_COUNTS");
+    if (std::FILE *file = path ? std::fopen(path, "a") : nullptr) {
+        std::fprintf(file, "rank %d: %lu calls, %lu\n", own_rank, calls, sum);
+        std::fclose(file);
+    }
 }
 
 static ncclResult_t called(size_t count, int type, ncclComm_t comm, cudaStream_t stream)
@@ -38,6 +42,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int 
 {
     calls++;
     sum += id.internal[0] + id.internal[127];
+    own_rank = rank;
     *comm = new ncclComm{ranks, rank, id.internal[0]};
     return ncclSuccess;
 }

@@ -14,9 +14,9 @@ use crate::process::{self, Finished, Machine};
 pub enum Mpi {
     /// Open MPI. Waiting ranks yield, so many fit on few processors.
     OpenMpi,
-    /// MPICH with its own ABI. Waiting ranks spin: at most 8.
+    /// MPICH with its own ABI. Waiting ranks of programs compiled here yield, those of others spin: at most 8.
     Mpich,
-    /// MPICH behind the ABI of MPI 5.
+    /// MPICH behind the ABI of MPI 5. Its ranks wait in the same way.
     Abi,
 }
 
@@ -106,8 +106,14 @@ impl Mpi {
         let mut compile = Command::new(compiler);
         compile.args(["-g", "-O1", standard]).args(flags).arg("-o").arg(&output);
         compile.arg("-I").arg(home().join("../include")).arg(home().join("programs").join(source));
+        compile.args(self.besides());
         process::run(&mut compile, Duration::from_secs(120)).success();
         output
+    }
+
+    /// Source that programs are compiled with besides their own.
+    fn besides(self) -> Option<PathBuf> {
+        (self != Self::OpenMpi).then(|| home().join("programs/yields.c"))
     }
 
     /// The compiled Fortran program for `interface`; compiled again only when a source is newer.
@@ -128,7 +134,7 @@ impl Mpi {
         // mpif.h declares no interfaces: buffers of several types look like mistakes.
         compile.args(["-g", "-O1", "-ffree-line-length-none", "-fallow-argument-mismatch"]).args(defined);
         compile.arg("-J").arg(&modules).arg("-I").arg(&programs).arg("-o").arg(&output);
-        compile.arg(programs.join("fortran_record.f90")).arg(programs.join(source));
+        compile.arg(programs.join("fortran_record.f90")).arg(programs.join(source)).args(self.besides());
         process::run(&mut compile, Duration::from_secs(120)).success();
         output
     }
