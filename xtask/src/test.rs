@@ -8,7 +8,10 @@ use crate::shell::{cargo, run as run_command};
 use crate::{codegen, dist, setup, tidy};
 
 /// Tests at once: jobs wait more than they compute, and tests by the clock take the machine alone.
-const JOBS_AT_ONCE: &str = "--test-threads=2";
+const JOBS_AT_ONCE: &str = "--test-threads=3";
+
+/// Test programs of `ampl-tests`.
+const END_TO_END: [&str; 5] = ["api", "control", "e2e", "loop", "mpi"];
 
 /// Length of the end-to-end runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,18 +34,23 @@ pub fn run(extent: Extent) -> Result<()> {
     step("codegen --check", || codegen::run(true))?;
     step("tidy", tidy::run)?;
     step("format", || run_command(cargo().args(["fmt", "--all", "--check"])))?;
-    step("clippy", || {
-        run_command(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-        dist::clippy_of_replayer()
-    })?;
-    step("unit and property tests", || run_command(cargo().arg("test")))?;
-    // They are no default members.
-    let others = ["test", "-p", "xtask", "-p", "ampl-replay"];
-    step("tests of xtask and ampl-replay", || run_command(cargo().args(others)))?;
+    if lints_while_it_builds() {
+        println!("== clippy: lints are looked for while the tests are built");
+    } else {
+        step("clippy", || {
+            run_command(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+            dist::clippy_of_replayer()
+        })?;
+    }
+    // Of the whole workspace: fewer packages would have shared ones built again with fewer features.
+    let unit = ["test", "--workspace", "--exclude", "ampl-tests"];
+    step("unit and property tests", || run_command(cargo().args(unit)))?;
     let dist = step("the library as it is released", dist::checked)?;
     step("end to end over MPI", || {
         let mut tests = cargo();
-        tests.args(["test", "-p", "ampl-tests", "--no-fail-fast", "--", JOBS_AT_ONCE]);
+        // Beside the command, which has no tests of these kinds, for the same features of what both need.
+        tests.args(["test", "-p", "ampl-tests", "-p", "ampl-cli", "--no-fail-fast", "--lib"]);
+        tests.args(END_TO_END.iter().flat_map(|name| ["--test", name])).args(["--", JOBS_AT_ONCE]);
         tests.env("AMPL_TEST_DIST", &dist);
         match extent {
             Extent::Quick => _ = tests.env("AMPL_TEST_EXTENT", "quick"),
@@ -53,6 +61,11 @@ pub fn run(extent: Extent) -> Result<()> {
     })?;
     println!("== every check passed in {:.0} s", started.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// True where cargo compiles the workspace by clippy's driver, as `.ci/run` asks it to.
+fn lints_while_it_builds() -> bool {
+    std::env::var("RUSTC_WORKSPACE_WRAPPER").is_ok_and(|wrapper| wrapper.ends_with("clippy-driver"))
 }
 
 fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {

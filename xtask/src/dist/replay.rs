@@ -30,12 +30,18 @@ pub fn build(dist: &Path, profile: &str) -> Result<()> {
         );
         return Ok(());
     }
-    let release: &[&str] = if profile == "release" { &["--release"] } else { &[] };
+    // The checks have the whole workspace built: for one package, shared ones would be built again with fewer features.
+    let (release, package): (&[&str], &[&str]) = match profile {
+        "release" => (&["--release"], &["-p", "ampl-replay", "--features", "mpi"]),
+        _ => (&[], &["--workspace", "--features", "ampl-replay/mpi"]),
+    };
     for (name, compiler) in found {
         // Cargo does not see that the bindings depend on the compiler.
         run(cargo().args(["clean", "--quiet", "-p", "mpi-sys"]).args(release))?;
         run(cargo()
-            .args(["build", "-p", "ampl-replay", "--features", "mpi", "--bins"])
+            .arg("build")
+            .args(package)
+            .args(["--bin", "ampl-replay", "--bin", "ampl-replay-twin"])
             .args(release)
             .env("MPICC", compiler))?;
         let built = target().join(profile);
