@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ampl_core::plan::Plan;
-use ampl_launch::recover::collect;
+use ampl_launch::recover;
 use ampl_reader::directory;
 use ampl_reader::{OpenError, Run};
 use ampl_trace::{Damage, Trace};
@@ -33,7 +33,7 @@ impl RunArg {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn read_everywhere(&self, via: Option<&str>) -> anyhow::Result<Trace> {
-        self.checked(collect::read(&self.run, via)?)
+        self.checked(recover::read(&self.run, via)?)
     }
 
     fn checked(&self, trace: Trace) -> anyhow::Result<Trace> {

@@ -16,8 +16,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use ampl_core::nodes::NODES;
-use ampl_reader::directory::{self, TRACE, host, journals_in, living, nodes};
+use ampl_reader::directory::nodes::{self, Home};
+use ampl_reader::directory::{self, TRACE, host, journals_in, living};
 use ampl_trace::journal::{BLOCK_HEADER_WORDS, BLOCK_MAGIC, HEADER_WORDS, head, word};
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::inherited::leave_processor;
@@ -75,13 +77,14 @@ fn copy(run: &Path, place: &Path, interval: Duration) -> io::Result<()> {
     let mut copies = BTreeMap::new();
     let last = loop {
         let lives = wait(place, interval);
-        // A run with its trace needs no copies.
-        if run.join(TRACE).exists() || !run.join(NODES).is_dir() {
+        // A run with its trace needs no copies. Somebody may have written another of less while ranks run.
+        if !run.join(NODES).is_dir() || run.join(TRACE).exists() && (!lives || directory::is_whole(run)) {
             break Ok(());
         }
         let done = round(place, &home, &mut copies);
+        sign(&home);
         if !lives {
-            break done;
+            break done.and_then(|()| nodes::mark(run, &host(), Home::Last));
         }
     };
     if directory::is_whole(run) {
@@ -89,6 +92,13 @@ fn copy(run: &Path, place: &Path, interval: Duration) -> io::Result<()> {
         _ = fs::remove_dir(run.join(NODES));
     }
     last
+}
+
+/// Sets the time of `home` to that of its file system: journals that have not changed, and full disks, leave none.
+fn sign(home: &Path) {
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    let times = Timestamps { last_access: now, last_modification: now };
+    _ = rustix::fs::utimensat(CWD, home, &times, AtFlags::empty());
 }
 
 /// Brings the copies in `home` up to the journals in `place`, each as far as there is room.
@@ -347,6 +357,31 @@ mod tests {
     }
 
     #[test]
+    fn a_trace_that_is_not_whole_does_not_end_the_copying() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (run, place) = (scratch.path().join("run"), scratch.path().join("place"));
+        fs::create_dir_all(run.join(NODES)).unwrap();
+        fs::create_dir_all(&place).unwrap();
+        let journal = place.join("rank-000003.journal");
+        fs::write(&journal, [vec![7; PAGE], block(2, 1, 5)].concat()).unwrap();
+        fs::write(run.join(TRACE), "of fewer ranks").unwrap();
+        // Its process runs.
+        let lock = File::open(&journal).unwrap();
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockShared).unwrap();
+        let home = nodes::home(&run, &host());
+        std::thread::scope(|scope| {
+            let copying = scope.spawn(|| copy(&run, &place, Duration::from_millis(10)));
+            while !home.join("rank-000003.journal").exists() && !copying.is_finished() {
+                sleep(Duration::from_millis(5));
+            }
+            let copied = home.join("rank-000003.journal").exists();
+            drop(lock);
+            copying.join().unwrap().unwrap();
+            assert!(copied);
+        });
+    }
+
+    #[test]
     fn without_a_process_there_is_one_round() {
         let scratch = tempfile::tempdir().unwrap();
         let (run, place) = (scratch.path().join("run"), scratch.path().join("place"));
@@ -358,8 +393,9 @@ mod tests {
         copy(&run, &place, Duration::from_secs(3600)).unwrap();
         let home = nodes::home(&run, &host());
         let copies: Vec<_> = fs::read_dir(&home).unwrap().flatten().map(|entry| entry.file_name()).collect();
-        assert_eq!(copies, ["rank-000003.journal"]);
-        assert_eq!(fs::read(home.join(&copies[0])).unwrap(), bytes);
+        assert_eq!(copies.len(), 2);
+        assert_eq!(nodes::state(&run, &host()), Home::Last);
+        assert_eq!(fs::read(home.join("rank-000003.journal")).unwrap(), bytes);
         // A run that has its trace gets none.
         fs::remove_dir_all(&home).unwrap();
         fs::write(run.join(TRACE), "").unwrap();

@@ -179,6 +179,64 @@ fn copies_of_another_host_need_no_command_there() {
     }
 }
 
+/// Starts the job, and recovers it while it runs: with no way to its hosts, and with one. Then kills its ranks, and
+/// recovers it.
+const RUNNING: &str = r#"
+run=$1 ampl=$2 way=$3; shift 3
+"$@" >job.out 2>job.err &
+launcher=$!
+for turn in $(seq 400); do
+    for host in ampl-one ampl-two; do "$ampl" info "$run/nodes/$host.journals" --json; done >copies.json 2>/dev/null
+    missing=; for word in MPI_Recv MPI_Wait MPI_Iprobe; do grep -q "$word" copies.json || missing=$word; done
+    [ -z "$missing" ] && break
+    sleep 0.1
+done
+echo "missing: $missing" >missing.txt
+ranks=$(sed -n 's/.* pid=\([0-9]*\) .*/\1/p' "$run/nodes/ampl-one" "$run/nodes/ampl-two")
+"$ampl" recover "$run" 2>silent.err; echo $? >silent.status
+"$ampl" recover "$run" --via "$way" 2>asked.err; echo $? >asked.status
+ls "$run" "$run/nodes"/*.journals >left.txt
+kill -KILL $ranks $launcher
+for turn in $(seq 100); do kill -0 $ranks 2>/dev/null || break; sleep 0.05; done
+"$ampl" recover "$run" --via "$way" 2>recover.err; echo $? >recover.status
+exit 0
+"#;
+
+#[test]
+fn a_job_that_runs_on_other_hosts_is_not_recovered_from_its_copies() {
+    let Some(hosts) = Hosts::start() else { return };
+    let scratch = Scratch::new("running");
+    let run = scratch.path().join("result");
+    let job = Job::of(Mpi::OpenMpi, 2 * EACH, "stuck", &["50"]);
+    let launch = hosts.launch(Mpi::OpenMpi, EACH);
+    let script: Vec<OsString> = ["bash", "-c", RUNNING, "sh"].map(OsString::from).to_vec();
+    let script = [script, vec![(&run).into(), ampl().into(), hosts.way().into()]].concat();
+    let exec: Vec<OsString> = vec![ampl().into(), "exec".into(), "--set".into(), "output.copy=1s".into()];
+    let exec = [exec, vec!["-o".into(), (&run).into(), "--".into()]].concat();
+    let words = [script, hosts.on(0, &[launch, exec, job.words.clone()].concat())].concat();
+    job.run(&words, scratch.path()).success();
+    let text = |name: &str| text_of(&scratch.path().join(name));
+    let said = ["missing.txt", "silent.err", "asked.err", "left.txt", "recover.err", "job.err"].map(text);
+    let said = said.join("\n");
+    assert_eq!(text("silent.status"), "1\n", "{said}");
+    assert!(text("silent.err").contains("the job may still run: ampl-"), "{said}");
+    assert_eq!(text("asked.status"), "1\n", "{said}");
+    assert!(
+        text("asked.err").contains("the job still runs: rank ") && text("asked.err").contains(" of ampl-")
+    );
+    assert!(!text("left.txt").contains("trace.ampl"), "{said}");
+    assert_eq!(text("left.txt").matches("rank-00000").count(), 4, "{said}");
+    assert_eq!(text("recover.status"), "0\n", "{said}");
+    assert!(text("recover.err").contains("4 of 4 ranks"), "{said}");
+    assert!(text("recover.err").contains("its journals have been removed"), "{said}");
+    assert!(!run.join("nodes").exists(), "{said}");
+    for host in 0..2 {
+        let words = ["ls", "-A", "/dev/shm"].map(OsString::from);
+        let memory = job.run(&hosts.on(host, &words), scratch.path()).success().stdout;
+        assert!(!memory.contains("ampl-"), "{memory}{said}");
+    }
+}
+
 #[test]
 fn a_hung_job_that_is_terminated_is_told_by_its_run_directory_alone() {
     let Some(hosts) = Hosts::start() else { return };

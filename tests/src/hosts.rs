@@ -98,6 +98,12 @@ impl Hosts {
         words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
 
+    /// Command line before one that is to start on the host of that name, as `--via` takes it; [`launch`](Self::launch)
+    /// makes it.
+    pub fn way(&self) -> String {
+        format!("{} {{host}}", self.scratch.path().join("agent").display())
+    }
+
     /// Starts an ssh server on the second host, and lets processes of the first in by a key of their own.
     ///
     /// # Panics

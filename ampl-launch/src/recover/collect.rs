@@ -11,15 +11,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ampl_core::units::RankSet;
-use ampl_reader::directory::{self, Holder, host, nodes};
+use ampl_reader::directory::nodes::{self, Home};
+use ampl_reader::directory::{self, host};
 use ampl_trace::Trace;
 
+use super::{age, alive};
 use crate::apart;
 use crate::environment;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 
 /// Hosts that are asked at once.
 const AT_ONCE: usize = 16;
+/// Rounds of hosts that are asked where none answers.
+const TRIES: usize = 2;
 /// Time for a host's answer.
 const ANSWER: Duration = Duration::from_secs(30);
 /// Time for the errors of a command that has ended.
@@ -84,33 +88,79 @@ fn quoted(words: &[OsString]) -> OsString {
     words.iter().map(word).collect::<Vec<_>>().join(" ").into()
 }
 
-/// Hosts of `run` other than this one, with their ranks whose journals cannot be read here.
-fn asked(run: &Path) -> BTreeMap<String, RankSet> {
-    let here = directory::own_journals(run);
-    let here: Vec<u32> = here.iter().filter_map(|file| Holder::of(file)).map(|holder| holder.rank).collect();
+/// Hosts of `run` other than this one, whose journals have not come home, with their ranks. Copies are no journals.
+pub fn asked(run: &Path) -> BTreeMap<String, RankSet> {
     let is_name = |host: &str| {
         let letter = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
         !host.starts_with('-') && host.chars().all(letter)
     };
-    let mut hosts = nodes::elsewhere(run, &host(), |rank| here.contains(&rank));
+    let mut hosts = nodes::elsewhere(run, &host(), |_| false);
     // A name that is none could be an option of the command.
-    hosts.retain(|host, _| is_name(host));
+    hosts.retain(|host, _| is_name(host) && nodes::state(run, host) != Home::Journals);
     hosts
 }
 
-/// Brings the journals of the other hosts of `run`, whose ranks have ended, into the run directory, and reports each host
-/// that does not answer.
+/// A host of a run that has not given its journals.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Silent {
+    /// Its name.
+    pub host: String,
+    /// Its ranks.
+    pub ranks: RankSet,
+    /// Reason, in words of the command that failed.
+    pub why: String,
+}
+
+/// The hosts of `run` that [`asked`] has, none of which is asked, and the reason.
+pub fn unasked(run: &Path, why: &str) -> Vec<Silent> {
+    let silent = |(host, ranks)| Silent { host, ranks, why: why.into() };
+    asked(run).into_iter().map(silent).collect()
+}
+
+/// Brings the journals of the other hosts of `run`, whose ranks have ended, into the run directory, and removes the
+/// originals unless they are to be `kept`. Reports and returns the hosts that do not answer.
 ///
 /// # Errors
-/// The path of this program is not known.
-pub fn bring(run: &Path, via: Option<&str>) -> Result<(), Failure> {
+/// A process of the job still runs on a host, or the path of this program is not known.
+pub fn bring(run: &Path, via: Option<&str>, kept: bool) -> Result<Vec<Silent>, Failure> {
     let hosts = asked(run);
     if hosts.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let (ampl, run) = (std::env::current_exe()?, std::path::absolute(run)?);
-    let words = |_: &str| vec![ampl.clone().into(), "recover".into(), "--node".into(), run.clone().into()];
-    report(&silent(&Via::of(&run, via), &hosts, words), via);
+    let words = |_: &str| -> Vec<OsString> {
+        let keep = kept.then(|| "--keep-journals".into());
+        let words = [ampl.clone().into(), "recover".into(), "--node".into()];
+        words.into_iter().chain(keep).chain([run.clone().into()]).collect()
+    };
+    let silent = silent(&Via::of(&run, via), &hosts, words);
+    if let Some((host, why)) = silent.iter().find_map(|silent| {
+        let said = silent.why.split_once(alive::STILL_RUNS)?.1;
+        Some((&silent.host, said.trim_start_matches([':', ' ']).split(" (").next()?.to_owned()))
+    }) {
+        return Err(alive::refusal(&run, &format!("{why} of {host}")));
+    }
+    report(&run, &silent, via);
+    Ok(silent)
+}
+
+/// Refuses a run of which one of the `silent` hosts has written into its directory a moment ago.
+///
+/// # Errors
+/// A [`Failure`] that names the host, and the time after which it counts as ended.
+pub fn refuse_fresh(run: &Path, silent: &[Silent]) -> Result<(), Failure> {
+    for Silent { host, ranks, .. } in silent {
+        if nodes::state(run, host) != Home::Copies {
+            continue;
+        }
+        let Some(age) = age::of(run, host, ranks) else { continue };
+        let Some(left) = age::left(run, age) else { continue };
+        let what =
+            format!("the job may still run: {host} does not answer, and wrote here {} s ago", age.as_secs());
+        let fix =
+            format!("name a way to the host with --via, or try again in {} s", left.as_secs_f64().ceil());
+        return Err(Failure::message(Kind::Other, what, run.display(), fix));
+    }
     Ok(())
 }
 
@@ -155,7 +205,7 @@ impl Copies {
             [vec![ampl.clone().into()], words.to_vec(), vec![to(host).into()]].concat()
         };
         let copies = Self(hosts.keys().map(|host| to(host)).collect());
-        report(&silent(&Via::of(&run, via), &hosts, words), via);
+        report(&run, &silent(&Via::of(&run, via), &hosts, words), via);
         Ok(copies)
     }
 }
@@ -168,10 +218,16 @@ impl Drop for Copies {
     }
 }
 
-/// Reports hosts that did not answer.
-fn report(silent: &[(String, String)], via: Option<&str>) {
-    for (host, why) in silent {
-        notice!("ampl: {host} does not answer: {why}");
+/// Reports hosts of `run` that did not answer, and the age of the copies that stand in for them.
+fn report(run: &Path, silent: &[Silent], via: Option<&str>) {
+    for Silent { host, ranks, why } in silent {
+        let there = !directory::journals_in(&nodes::home(run, host)).is_empty();
+        let copy = match age::of(run, host, ranks).filter(|_| there) {
+            _ if nodes::state(run, host) == Home::Last => ": its last copies are used".to_owned(),
+            Some(age) => format!(": its copies of {} s ago are used", age.as_secs()),
+            None => String::new(),
+        };
+        notice!("ampl: {host} does not answer ({why}){copy}");
     }
     if !silent.is_empty() && via.is_none() {
         notice!("ampl: name a command that starts programs there, as in --via 'ssh -p 2222 {HOST}'");
@@ -183,10 +239,17 @@ fn silent(
     via: &Via,
     hosts: &BTreeMap<String, RankSet>,
     words: impl Fn(&str) -> Vec<OsString>,
-) -> Vec<(String, String)> {
-    let hosts: Vec<&String> = hosts.keys().collect();
+) -> Vec<Silent> {
+    let all: Vec<&String> = hosts.keys().collect();
+    let silent = |host: &str, why: String| Silent { host: host.to_owned(), ranks: hosts[host].clone(), why };
     let mut failed = Vec::new();
-    for some in hosts.chunks(AT_ONCE) {
+    for (number, some) in all.chunks(AT_ONCE).enumerate() {
+        // There is no way to a whole cluster, and each try takes its time.
+        if number >= TRIES && failed.len() == number * AT_ONCE {
+            let why = || format!("not asked, as none of {} others answers", TRIES * AT_ONCE);
+            failed.extend(some.iter().map(|host| silent(host, why())));
+            continue;
+        }
         let started: Vec<_> = some
             .iter()
             .map(|host| {
@@ -199,7 +262,7 @@ fn silent(
         let end = Instant::now() + ANSWER;
         for (host, child) in started {
             let answered = child.map_err(|error| error.to_string()).and_then(|child| answer(child, end));
-            failed.extend(answered.err().map(|why| ((**host).clone(), why)));
+            failed.extend(answered.err().map(|why| silent(host, why)));
         }
     }
     failed
@@ -274,9 +337,15 @@ mod tests {
         let via =
             Via::Given(vec!["sh".into(), "-c".into(), "echo no way to {host} >&2; [ {host} = a ]".into()]);
         let failed = silent(&via, &hosts(&["a", "b"]), |_| Vec::new());
-        assert_eq!(failed, [("b".to_owned(), "no way to b".to_owned())]);
+        assert_eq!(failed.len(), 1);
+        assert_eq!((&*failed[0].host, &*failed[0].why), ("b", "no way to b"));
         let missing = silent(&Via::Given(vec!["/none/on".into()]), &hosts(&["a"]), |_| Vec::new());
         assert_eq!(missing.len(), 1);
+        let many: Vec<String> = (0..100).map(|number| format!("n{number:03}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let missing = silent(&Via::Given(vec!["false".into()]), &hosts(&many), |_| Vec::new());
+        let asked = missing.iter().filter(|silent| !silent.why.contains("not asked")).count();
+        assert_eq!((missing.len(), asked), (100, TRIES * AT_ONCE));
     }
 
     #[test]

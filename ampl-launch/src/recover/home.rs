@@ -20,12 +20,16 @@ pub fn node(run: &Path, kept: bool) -> Result<(), Failure> {
         return Err(Failure::message(Kind::NotFound, "no such run", run.display(), fix));
     }
     let own = host();
+    if !alive::have_ended(run)? {
+        let what = "its processes cannot be seen from here: their numbers are another namespace's";
+        let fix = "start this outside the container, or inside theirs";
+        return Err(Failure::message(Kind::Other, what, run.display(), fix));
+    }
     let files = directory::node_journals(run);
     if files.is_empty() {
         notice!("ampl: {own} has no journals of {} in its memory", run.display());
         return Ok(());
     }
-    alive::refuse(&files, run)?;
     let held: u64 = files.iter().filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum();
     let brought = bring(run, &files, kept)?;
     notice!(
@@ -63,6 +67,9 @@ pub fn bring(run: &Path, files: &[PathBuf], kept: bool) -> Result<Vec<PathBuf>, 
                 return Err(unwritable(error));
             }
         }
+    }
+    if !files.is_empty() {
+        nodes::mark(run, &host(), nodes::Home::Journals).map_err(unwritable)?;
     }
     if !kept {
         free::journals(files);

@@ -1,18 +1,21 @@
 //! The trace of a job that did not finalize, from its ranks' journals.
 
+mod age;
 mod alive;
-pub mod collect;
+mod collect;
 mod elsewhere;
 pub mod free;
 mod home;
 
+pub use collect::read;
 pub use home::node;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::BufWriter;
+use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ampl_core::nodes::NODES;
 use ampl_core::units::RankSet;
@@ -21,8 +24,10 @@ use ampl_trace::Trace;
 
 use crate::failure::{Failure, Kind};
 use crate::launcher::Flavour;
-use ampl_reader::directory::{self, Holder, TRACE, host, nodes};
+use ampl_reader::directory::nodes::{self, Home};
+use ampl_reader::directory::{self, Holder, TRACE, host};
 use ampl_report::human::{bytes, count, plural};
+use collect::Silent;
 
 /// Time for processes to end after their launcher has killed them.
 const ENDING: Duration = Duration::from_secs(3);
@@ -45,10 +50,20 @@ pub fn recover(
         notice!("ampl: {} is whole: there is nothing to recover", file.display());
         return Ok(());
     }
-    alive::refuse(&directory::own_journals(run), run)?;
-    if others.is_empty() && output.is_none() && !kept {
-        collect::bring(run, via)?;
+    let here = alive::have_ended(run)?;
+    // Those who name journals have fetched them.
+    let mut silent = match others.is_empty() {
+        true => collect::bring(run, via, kept || output.is_some())?,
+        false => collect::unasked(run, "journals were named instead"),
+    };
+    if !here {
+        silent.push(Silent {
+            host: host(),
+            ranks: nodes::of(run).remove(&host()).into_iter().flatten().map(|rank| rank.rank).collect(),
+            why: "its processes have numbers of another namespace".into(),
+        });
     }
+    collect::refuse_fresh(run, &silent)?;
     let there = run.join(TRACE).exists();
     let mut trace = directory::from_journals(run, others).map_err(|error| {
         if !(there && error.is_absent()) {
@@ -62,8 +77,8 @@ pub fn recover(
     let less = done_less(&trace, directory::plan(&trace.run).as_ref());
     trace.run.recovered.iter().chain(&less).for_each(|what| notice!("ampl: {what}"));
     let rest = match kept || output.is_some() {
-        true => "the journals are still there",
-        false => release(run, &trace, &file, &lacking)?,
+        true => "the journals are still there".into(),
+        false => release(run, &trace, &file, &lacking, &silent)?,
     };
     elsewhere::said(&lacking, run, None).iter().for_each(|line| notice!("{line}"));
     notice!("ampl: {rest}; see what there is with 'ampl info {}'", file.display());
@@ -80,7 +95,7 @@ pub fn after_launch(run: &Path, launcher: Option<Flavour>) {
     if directory::is_whole(run) {
         return;
     }
-    let files = directory::own_journals(run);
+    let files = directory::original_journals(run);
     if files.is_empty() {
         let others = nodes::elsewhere(run, &host(), |_| false);
         elsewhere::said(&others, run, launcher).iter().for_each(|line| notice!("{line}"));
@@ -93,17 +108,35 @@ pub fn after_launch(run: &Path, launcher: Option<Flavour>) {
         );
         return;
     }
+    let silent = collect::unasked(run, "not asked");
+    wait_for_copies(run, &silent);
     let recovered = directory::from_journals(run, &[]).map_err(Failure::from).and_then(|mut trace| {
         let lacking = elsewhere_of(run, &trace);
         let file = run.join(TRACE);
         store(&mut trace, &file)?;
-        let rest = release(run, &trace, &file, &lacking)?;
+        let rest = release(run, &trace, &file, &lacking, &silent)?;
         notice!("ampl: the job did not come to its end: {rest}");
         elsewhere::said(&lacking, run, launcher).iter().for_each(|line| notice!("{line}"));
         Ok(())
     });
     if let Err(error) = recovered {
         notice!("{error}");
+    }
+}
+
+/// Waits until the last copies of `hosts` that are copied are there, a moment at most.
+fn wait_for_copies(run: &Path, hosts: &[Silent]) {
+    let copied = |silent: &&Silent| nodes::home(run, &silent.host).is_dir();
+    let mut hosts = hosts.iter().filter(copied).peekable();
+    let end = Instant::now() + ENDING;
+    while let Some(next) = hosts.peek() {
+        if nodes::state(run, &next.host) != Home::Copies {
+            hosts.next();
+        } else if Instant::now() >= end {
+            return;
+        } else {
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 
@@ -132,28 +165,50 @@ fn store(trace: &mut Trace, file: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Removes the run's journals once `file` reads as `trace`. Where ranks of other hosts are `lacking`, the journals in
-/// this node's memory are moved to the run directory. Returns a message on it.
+/// Removes the run's journals once `file` reads as `trace`. Where ranks of other hosts are `lacking`, or hosts are
+/// `silent` whose processes may run, the journals in this node's memory are moved to the run directory. Returns a
+/// message on it.
 fn release(
     run: &Path,
     trace: &Trace,
     file: &Path,
     lacking: &BTreeMap<String, RankSet>,
-) -> Result<&'static str, Failure> {
+    silent: &[Silent],
+) -> Result<String, Failure> {
     let again = directory::read(file)?;
     let same = again.ranks.len() == trace.ranks.len() && again.function_calls() == trace.function_calls();
     if !same || !again.damage.is_empty() || !trace.damage.is_empty() {
-        return Ok("the journals are still there, as not all of them could be read");
+        return Ok("the journals are still there, as not all of them could be read".into());
     }
-    if lacking.is_empty() {
+    let is_open = |silent: &&Silent| nodes::state(run, &silent.host) == Home::Copies;
+    let open: Vec<&Silent> = silent.iter().filter(is_open).collect();
+    if lacking.is_empty() && open.is_empty() {
         free::journals(&directory::own_journals(run));
-        let _ = fs::remove_dir_all(run.join(NODES));
-        return Ok("its journals have been removed");
+        let gone = fs::remove_dir_all(run.join(NODES));
+        if !directory::own_journals(run).is_empty() || gone.is_err_and(|error| error.kind() != NotFound) {
+            return Ok("not all of its journals could be removed".into());
+        }
+        let hosts: Vec<&str> = silent.iter().map(|silent| &*silent.host).collect();
+        return Ok(match &hosts[..] {
+            [] => "its journals have been removed".into(),
+            hosts => format!(
+                "its journals here have been removed, those in the memory of {} have not: free it there with \
+                 'ampl doctor --clean'",
+                hosts.join(", ")
+            ),
+        });
     }
-    home::bring(run, &directory::node_journals(run), false)?;
-    Ok(
-        "its journals are in the run directory until those of the other hosts are, and take no memory of this node",
-    )
+    if open.iter().all(|silent| silent.host != host()) {
+        home::bring(run, &directory::node_journals(run), false)?;
+    }
+    let until = match &open[..] {
+        [] => "those of the other hosts are".into(),
+        open => {
+            let hosts: Vec<&str> = open.iter().map(|silent| &*silent.host).collect();
+            format!("{} answers 'ampl recover'", hosts.join(", "))
+        }
+    };
+    Ok(format!("its journals are in the run directory until {until}, and take no memory of this node"))
 }
 
 /// Gaps in a trace of journals, a sentence each.

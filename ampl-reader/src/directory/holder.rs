@@ -53,12 +53,15 @@ impl Holder {
 
     /// True where the process runs on this host; false where its host or PID namespace is another.
     fn runs(&self) -> bool {
-        let here = fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
-        if self.pid_namespace != here || here == 0 || self.host != host() {
-            return false;
-        }
-        runs(self.pid, self.started)
+        self.host == host() && lives_in(self.pid_namespace, self.pid, self.started) == Some(true)
     }
+}
+
+/// True where process `pid` of the namespace `pid_namespace`, which began at `started`, runs on this host; `None` where
+/// that namespace is not this process's.
+pub fn lives_in(pid_namespace: u64, pid: u32, started: u64) -> Option<bool> {
+    let here = fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
+    (pid_namespace == here && here != 0).then(|| runs(pid, started))
 }
 
 /// True where process `pid`, which began at `started` (clock ticks since boot), runs on this host.

@@ -21,7 +21,7 @@ use memmap2::Mmap;
 use crate::error::OpenError;
 use crate::map;
 pub use crate::names::TRACE;
-pub use holder::{Holder, host, living, runs};
+pub use holder::{Holder, host, lives_in, living, runs};
 pub use journals::{list as journals_in, write};
 use run_file::RunFile;
 pub use run_file::note_end;
@@ -89,15 +89,20 @@ fn mapped(file: &Path) -> Result<Mmap, OpenError> {
     })
 }
 
-/// The trace of a run that is under way, or has died, from its journals and those in `others`.
+/// The trace of a run that is under way, or has died, from its journals and those in `others`, which stand before copies
+/// in the run directory.
 ///
 /// # Errors
 /// [`OpenError`] when there is none, or none can be read.
 pub fn from_journals(run: &Path, others: &[PathBuf]) -> Result<Trace, OpenError> {
     let run_file = RunFile::read(run);
     let named = run_file.as_ref().and_then(|file| file.journals.clone());
+    let others: Vec<PathBuf> = others.iter().flat_map(|place| journals::list(place)).collect();
     let mut files = own_journals(run);
-    files.extend(others.iter().flat_map(|place| journals::list(place)));
+    let again: BTreeSet<_> = others.iter().filter_map(|file| file.file_name()).collect();
+    files
+        .retain(|file| !(is_brought(run, file) && file.file_name().is_some_and(|name| again.contains(name))));
+    files.extend(others);
     if let Some(first) = files.first() {
         let assembled = journals::assemble(&files, run_file.as_ref());
         return assembled.map_err(|error| OpenError::denied(first).unwrap_or(error));
@@ -133,6 +138,23 @@ pub fn own_journals(run: &Path) -> Vec<PathBuf> {
         );
     }
     files
+}
+
+/// True where `file`, a journal of `run`, is one that came from the memory of a node.
+fn is_brought(run: &Path, file: &Path) -> bool {
+    file.starts_with(run.join(ampl_core::nodes::NODES))
+}
+
+/// Journals of `run` that its ranks themselves write or wrote, as far as they are seen here.
+pub fn original_journals(run: &Path) -> Vec<PathBuf> {
+    let mut files = own_journals(run);
+    files.retain(|file| !is_brought(run, file));
+    files
+}
+
+/// Time between two copies of the journals of `run`, nanoseconds; `None` where it has none or that is not known.
+pub fn copy_ns(run: &Path) -> Option<u64> {
+    RunFile::read(run)?.copy_ns()
 }
 
 /// Journals of `run` that are in this node's memory, and not in the run directory.

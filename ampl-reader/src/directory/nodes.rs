@@ -1,7 +1,8 @@
 //! Hosts of a run and the journals that they hold, as its ranks noted when they started.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ampl_core::nodes::{NODES, NodeRank};
@@ -9,6 +10,36 @@ use ampl_core::units::RankSet;
 
 /// Suffix, behind the host's name, of a directory of journals that were brought home.
 const HOME: &str = ".journals";
+
+/// State of a host's journals in the run directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// No journals, or copies that processes may go beyond.
+    Copies,
+    /// The last copies, made after the host's processes had ended.
+    Last,
+    /// The journals themselves, read back.
+    Journals,
+}
+
+/// Names of the files that mark [`Home::Last`] and [`Home::Journals`].
+const MARKS: [(Home, &str); 2] = [(Home::Journals, "journals-brought"), (Home::Last, "last-copies")];
+
+/// State of the journals of `host` in the directory of `run`.
+pub fn state(run: &Path, host: &str) -> Home {
+    let place = home(run, host);
+    let marked = MARKS.iter().find(|(_, mark)| place.join(mark).exists());
+    marked.map_or(Home::Copies, |&(state, _)| state)
+}
+
+/// Marks the journals of `host` in the directory of `run` as `state`.
+///
+/// # Errors
+/// Errors of the directory.
+pub fn mark(run: &Path, host: &str, state: Home) -> io::Result<()> {
+    let mark = MARKS.iter().find(|&&(of, _)| of == state);
+    mark.map_or(Ok(()), |(_, mark)| File::create(home(run, host).join(mark)).map(drop))
+}
 
 /// The ranks of each host; empty where the run directory has no note of them.
 pub fn of(run: &Path) -> BTreeMap<String, Vec<NodeRank>> {
@@ -73,5 +104,10 @@ mod tests {
         let missing = elsewhere(run.path(), "a", |rank| rank == 3 || rank > 4);
         let missing: Vec<String> = missing.iter().map(|(host, ranks)| format!("{host} {ranks}")).collect();
         assert_eq!(missing, ["b 2", "c 4"]);
+        for next in [Home::Copies, Home::Last, Home::Journals] {
+            mark(run.path(), "b", next).unwrap();
+            assert_eq!(state(run.path(), "b"), next);
+        }
+        assert_eq!(state(run.path(), "c"), Home::Copies);
     }
 }

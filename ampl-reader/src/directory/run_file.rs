@@ -58,6 +58,11 @@ impl RunFile {
         Config::parse(&self.config).is_ok_and(|(config, _)| config.output.journal == Journal::Off)
     }
 
+    /// Time between two copies of a node's journals, nanoseconds.
+    pub fn copy_ns(&self) -> Option<u64> {
+        Config::parse(&self.config).ok()?.0.output.copy_ns
+    }
+
     /// The value of `key`, each line on its own: an odd command line must not hide the rest.
     fn value(&self, key: &str) -> Option<DeValue<'_>> {
         let line =
