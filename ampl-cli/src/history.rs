@@ -101,6 +101,9 @@ pub fn history(args: &Args) -> anyhow::Result<ExitCode> {
         let what = format!("{number} files are no records: the first: {why}");
         notice!("ampl: {what} ({}): move them elsewhere", place.display());
     }
+    if let Some(what) = text::unread(archive.denied, archive.closed) {
+        notice!("ampl: {what} ({}): ask their owners for permission", args.archive.display());
+    }
     let is_wanted = |row: &Row| {
         args.app.as_ref().is_none_or(|app| *app == row.app)
             && args.user.as_ref().is_none_or(|user| *user == row.user)

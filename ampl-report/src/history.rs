@@ -60,7 +60,7 @@ pub fn write(out: &mut impl Write, rows: &[Row], marks: &[Mark]) -> io::Result<(
         for mark in marks.iter().filter(|mark| mark.row == index) {
             writeln!(out, "{}", sentence(&mark.change))?;
             let named = mark.differences.iter().take(NAMED);
-            named.into_iter().try_for_each(|text| writeln!(out, "      {text}"))?;
+            named.into_iter().try_for_each(|text| writeln!(out, "      {}", plain(text)))?;
             if mark.differences.len() > NAMED {
                 let more = (mark.differences.len() - NAMED) as u64;
                 writeln!(out, "      and {}", plural(more, "more difference"))?;
@@ -70,18 +70,35 @@ pub fn write(out: &mut impl Write, rows: &[Row], marks: &[Mark]) -> io::Result<(
             out,
             "{:<19}  {:<user$}  {:<app$}  {:>7}  {:>8}  {:>8}  {:>8}  {:>8}  {}{}",
             started(row.started_ns),
-            cut(&row.user, user),
-            cut(&row.app, app),
+            cut(&plain(&row.user), user),
+            cut(&plain(&row.app), app),
             count(row.ranks.into()),
             duration(row.elapsed_ns as f64),
             share(row.parallel),
             share(row.load_balance),
             share(row.communication),
-            row.job,
+            plain(&row.job),
             if row.complete { "" } else { " (unfinished)" },
         )?;
     }
     Ok(())
+}
+
+/// `text` of another's record without characters that steer a terminal.
+fn plain(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
+/// Number of records and directories that may not be read; `None` where all may.
+pub fn unread(records: u64, directories: u64) -> Option<String> {
+    let some = |number: u64, one: &str, many: &str| match number {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        number => Some(format!("{} {many}", count(number))),
+    };
+    let parts = [some(records, "record", "records"), some(directories, "directory", "directories")];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("{} cannot be read", parts.join(" and ")))
 }
 
 /// The line under a list of runs of one kind.
@@ -170,5 +187,19 @@ mod tests {
         assert!(verdict(&rows, &[]).contains("from 12 on"), "{}", verdict(&rows, &[]));
         let many = vec![row(1, true); 12];
         assert!(verdict(&many, &[]).starts_with("no change"), "{}", verdict(&many, &[]));
+    }
+
+    #[test]
+    fn records_of_others_steer_no_terminal() {
+        let mut hostile = row(1, true);
+        for text in [&mut hostile.user, &mut hostile.app, &mut hostile.job] {
+            *text = "\u{1b}[2Ja\rb\u{9b}31m".into();
+        }
+        let change = Change { at: 0, before: 2e9, after: 3e9, p: 0.002 };
+        let marks = [Mark { row: 0, change, differences: vec!["module \u{1b}]0;x\u{7}".into()] }];
+        let mut out = Vec::new();
+        write(&mut out, &[hostile], &marks).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(!text.replace('\n', "").contains(char::is_control), "{text:?}");
     }
 }
