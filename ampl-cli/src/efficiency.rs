@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use ampl_analysis::efficiency::{OfProgram, Row, by_program, rows, run_times};
+use ampl_analysis::efficiency::{OfProgram, Row, by_program, rows};
 use ampl_analysis::phases::{self, Phase};
 use ampl_analysis::processors::Sharing;
 use ampl_analysis::waits::{Between, between_programs};
@@ -51,7 +51,7 @@ pub fn efficiency(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;
     let rows = rows(&trace);
     let (sharing, phases) = (Sharing::of(&trace), phases::of(&trace));
-    let programs = by_program(&trace, &run_times(&trace));
+    let programs = by_program(&trace);
     if args.json {
         let between = if programs.is_empty() { Vec::new() } else { between_programs(&trace) };
         let with = |(index, row)| Shown {

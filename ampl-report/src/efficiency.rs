@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use ampl_analysis::coverage::Extent;
+use ampl_analysis::coverage::{Coverage, Extent};
 use ampl_analysis::efficiency::{Basis, Bound, Course, Imbalance, OfProgram, Row};
 use ampl_analysis::phases::Phase;
 
@@ -45,7 +45,7 @@ pub fn write(out: &mut impl Write, rows: &[Row], phases: &[Phase], programs: &[O
     };
     let unknown = measured.filter(|of| of.extent() == Extent::Little);
     let (Some(parallel), Some(communication)) = (run.parallel, run.communication) else {
-        return match (unknown, run.bounds) {
+        match (unknown, run.bounds) {
             (Some(measured), Some(bounds)) => {
                 for (name, [low, high], meaning) in [
                     ("parallel", bounds.parallel, "of the ranks' time computes"),
@@ -55,12 +55,16 @@ pub fn write(out: &mut impl Write, rows: &[Row], phases: &[Phase], programs: &[O
                     let between = format!("between {} and {}", percent(low), percent(high));
                     writeln!(out, "  {name:<14} {}: {between} {meaning}", not_known(&measured))?;
                 }
-                phases::table(out, phases, run.population)?;
-                windows_of(out, windows)
             }
-            (Some(measured), None) => writeln!(out, "  {}", not_known(&measured)),
-            (None, _) => writeln!(out, "  not known: no time was measured"),
-        };
+            (Some(measured), None) => writeln!(out, "  {}", not_known(&measured))?,
+            (None, _) => writeln!(out, "  not known: no time was measured")?,
+        }
+        of_programs(programs).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+        if unknown.is_some() && run.bounds.is_some() {
+            phases::table(out, phases, run.population)?;
+            windows_of(out, windows)?;
+        }
+        return Ok(());
     };
     writeln!(out, "  parallel       {:<9} {whose} computes: the product of the next two", percent(parallel))?;
     let balance = run.load_balance.map_or("-".into(), percent);
@@ -83,8 +87,12 @@ pub fn of_programs(programs: &[OfProgram]) -> Vec<String> {
     let share = |share: Option<f64>| share.map_or_else(|| "not known".into(), percent);
     let line = |of: &OfProgram| {
         let most = of.slowest.map_or(String::new(), |rank| format!("; rank {rank} has most compute time"));
+        let part = match Coverage::extent_of(of.coverage) {
+            Extent::Part => format!("; of {} of its time", percent(of.coverage)),
+            Extent::Whole | Extent::Little => String::new(),
+        };
         format!(
-            "{} ({}): parallel {}, load balance {}, communication {}{most}",
+            "{} ({}): parallel {}, load balance {}, communication {}{most}{part}",
             of.program,
             of.ranks,
             share(of.parallel),

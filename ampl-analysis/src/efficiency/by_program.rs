@@ -1,14 +1,13 @@
 //! Efficiencies of each program of a job of several: programs do different work, so their ranks are not compared.
 
-use ampl_core::units::{Rank, RankSet};
+use ampl_core::units::RankSet;
 use ampl_trace::Trace;
 use serde::Serialize;
 
-use super::run::RunTimes;
+use super::run::run_times_of;
 use super::shares::Shares;
 use crate::coverage::Extent;
 use crate::programs;
-use crate::window_times::Times;
 
 /// Least difference of the shares that two programs compute at which the one that computes more is named, in (0, 1).
 const APART: f64 = 0.05;
@@ -30,29 +29,28 @@ pub struct OfProgram {
     pub mpi: Option<f64>,
     /// Its rank with the most compute time, where it has several.
     pub slowest: Option<u32>,
-    /// Share of the job's rank time that the numbers rest on.
+    /// Share of its ranks' time that the numbers rest on.
     pub coverage: f64,
 }
 
-/// Efficiencies of each program of `trace`, whose times are `run`, by their first ranks; none where there is one program.
-pub fn by_program(trace: &Trace, run: &RunTimes) -> Vec<OfProgram> {
+/// Efficiencies of each program of `trace`, by their first ranks; none where there is one program. Each rests on windows
+/// that the program's own ranks measured.
+pub fn by_program(trace: &Trace) -> Vec<OfProgram> {
     let programs = programs::of(trace);
     if programs.len() < 2 {
         return Vec::new();
     }
-    let known = run.extent() != Extent::Little;
     let row = |of: programs::Program| {
         let ranks = RankSet::parse(&of.ranks).unwrap_or_default();
-        let own: Vec<Times> =
-            run.times.iter().copied().filter(|times| ranks.contains(Rank(times.rank))).collect();
-        let shares = Shares::of(&own).filter(|_| known);
+        let own = run_times_of(trace, &ranks);
+        let shares = Shares::of(&own.times).filter(|_| own.extent() != Extent::Little);
         OfProgram {
             parallel: shares.map(|shares| shares.parallel),
             load_balance: shares.and_then(|shares| shares.load_balance),
             communication: shares.map(|shares| shares.communication),
             mpi: shares.map(|shares| shares.mpi),
-            slowest: shares.and_then(|shares| shares.slowest).filter(|_| own.len() > 1),
-            coverage: run.coverage.share,
+            slowest: shares.and_then(|shares| shares.slowest).filter(|_| own.times.len() > 1),
+            coverage: own.coverage.share,
             program: of.program,
             ranks: of.ranks,
         }
@@ -60,14 +58,14 @@ pub fn by_program(trace: &Trace, run: &RunTimes) -> Vec<OfProgram> {
     programs.into_iter().map(row).collect()
 }
 
-/// The program whose busiest rank computes for most of its time, where no other comes near; programs that idle are
-/// never it.
+/// The program whose busiest rank computes for most of its time, where no other of those whose times are known comes
+/// near; programs that idle are never it.
 pub fn busiest(rows: &[OfProgram]) -> Option<&OfProgram> {
     let mut known: Vec<(&OfProgram, f64)> =
         rows.iter().filter_map(|row| Some((row, row.communication?))).collect();
     known.sort_by(|a, b| b.1.total_cmp(&a.1));
     match known[..] {
-        [(first, most), (_, next), ..] if known.len() == rows.len() && most - next >= APART => Some(first),
+        [(first, most), (_, next), ..] if most - next >= APART => Some(first),
         _ => None,
     }
 }
@@ -95,8 +93,10 @@ mod tests {
         let rows = [of("server", Some(0.01)), of("ocean", Some(0.95)), of("air", Some(0.6))];
         assert_eq!(name(&rows).as_deref(), Some("ocean"));
         assert_eq!(name(&[of("a", Some(0.9)), of("b", Some(0.88))]), None);
-        // Of one program it is not known.
+        // One alone is compared with none; the times of a server that polls are not known.
         assert_eq!(name(&[of("a", Some(0.9)), of("b", None)]), None);
+        let rows = [of("ocean", Some(0.9)), of("air", Some(0.5)), of("server", None)];
+        assert_eq!(name(&rows).as_deref(), Some("ocean"));
         assert_eq!(name(&[of("a", Some(0.9))]), None);
     }
 }

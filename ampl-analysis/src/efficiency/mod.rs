@@ -15,5 +15,5 @@ pub use bounds::Bounds;
 pub use by_program::{OfProgram, busiest, by_program};
 pub use imbalance::{Bound, Course, Imbalance, Lost};
 pub use rows::{Basis, Row, SlowestHost, SlowestRank, parts, rows};
-pub use run::{RunTimes, known_mpi_share, measured_share, run_times};
+pub use run::{RunTimes, known_mpi_share, measured_share, run_times, run_times_of};
 pub use shares::Shares;

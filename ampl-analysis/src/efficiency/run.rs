@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use ampl_core::config::SiteTrace;
 use ampl_core::plan::Plan;
+use ampl_core::units::{Rank, RankSet};
 use ampl_core::window_set::WindowSet;
 use ampl_reader::directory;
 use ampl_trace::model::End;
@@ -59,29 +60,56 @@ const RUN: Range<u64> = 0..u64::MAX;
 /// Times of the whole run of every rank that left something.
 pub fn run_times(trace: &Trace) -> RunTimes {
     let plan = directory::plan(&trace.run);
-    let columns = Columns::of(trace);
-    let has_all = has_all(trace, columns, &RUN);
-    let stores_all = plan.as_ref().is_none_or(|plan| plan.stores_summary(false));
-    if !has_all && !stores_all && pauses::of(trace).is_empty() {
-        return of_ranks(trace, plan.as_ref(), from_totals(trace, columns), Basis::Totals, &RUN);
+    let absent = u64::from(trace.run.ranks).saturating_sub(trace.ranks.len() as u64);
+    let ranks: Vec<&RankTrace> = trace.ranks.iter().collect();
+    whole_run(&Job { trace, ranks: &ranks, absent }, plan.as_ref(), plan.as_ref())
+}
+
+/// Times of the whole run of those of `ranks` that left something; windows that only others lack are no gap.
+pub fn run_times_of(trace: &Trace, ranks: &RankSet) -> RunTimes {
+    let plan = directory::plan(&trace.run);
+    let is_own = |rank: &&RankTrace| ranks.contains(Rank(rank.process.rank));
+    let ranks: Vec<&RankTrace> = trace.ranks.iter().filter(is_own).collect();
+    whole_run(&Job { trace, ranks: &ranks, absent: 0 }, plan.as_ref(), None)
+}
+
+/// Ranks of a job that are taken together.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    trace: &'a Trace,
+    ranks: &'a [&'a RankTrace],
+    /// Ranks of them that left nothing.
+    absent: u64,
+}
+
+/// With a `costs` plan, time in MPI is also estimated where calls were only counted.
+fn whole_run(job: &Job<'_>, plan: Option<&Plan>, costs: Option<&Plan>) -> RunTimes {
+    let columns = Columns::of(job.trace);
+    let has_all = has_all(job.ranks, columns, &RUN);
+    let stores_all = plan.is_none_or(|plan| plan.stores_summary(false));
+    if !has_all && !stores_all && pauses::of(job.trace).is_empty() {
+        return of_ranks(job, costs, from_totals(job, columns), Basis::Totals, &RUN);
     }
     let basis = match (has_all, stores_all) {
         (true, _) => Basis::Census,
         (false, true) => Basis::Measured,
         (false, false) => Basis::Totals,
     };
-    of_ranks(trace, plan.as_ref(), by_windows(trace, columns, &RUN), basis, &RUN)
+    of_ranks(job, costs, by_windows(job, columns, &RUN), basis, &RUN)
 }
 
 /// Times of some windows of the run alone, by their summaries.
 pub fn times_in(trace: &Trace, windows: &Range<u64>) -> RunTimes {
     let columns = Columns::of(trace);
-    let basis = if has_all(trace, columns, windows) { Basis::Census } else { Basis::Measured };
-    of_ranks(trace, None, by_windows(trace, columns, windows), basis, windows)
+    let absent = u64::from(trace.run.ranks).saturating_sub(trace.ranks.len() as u64);
+    let ranks: Vec<&RankTrace> = trace.ranks.iter().collect();
+    let basis = if has_all(&ranks, columns, windows) { Basis::Census } else { Basis::Measured };
+    let job = Job { trace, ranks: &ranks, absent };
+    of_ranks(&job, None, by_windows(&job, columns, windows), basis, windows)
 }
 
-fn has_all(trace: &Trace, columns: Columns, windows: &Range<u64>) -> bool {
-    trace.ranks.iter().all(|rank| {
+fn has_all(ranks: &[&RankTrace], columns: Columns, windows: &Range<u64>) -> bool {
+    ranks.iter().all(|rank| {
         let columns = columns.of_rank(rank);
         let mut own = rank.windows.iter_known().filter(|window| has_any(windows, &window.numbers()));
         own.all(|window| columns.times(&window).is_some())
@@ -93,16 +121,17 @@ fn has_any(windows: &Range<u64>, numbers: &Range<u64>) -> bool {
     windows.start < numbers.end && numbers.start < windows.end
 }
 
-fn by_windows(trace: &Trace, columns: Columns, windows: &Range<u64>) -> (Vec<RankTime>, Lacking) {
+fn by_windows(job: &Job<'_>, columns: Columns, windows: &Range<u64>) -> (Vec<RankTime>, Lacking) {
     let mut lacking = Lacking::new();
-    let end = trace.run.end;
-    let time = |rank| RankTime::of_windows(rank, columns.of_rank(rank), windows, end, &mut lacking);
-    (trace.ranks.iter().map(time).collect(), lacking)
+    let end = job.trace.run.end;
+    let time =
+        |rank: &&RankTrace| RankTime::of_windows(rank, columns.of_rank(rank), windows, end, &mut lacking);
+    (job.ranks.iter().map(time).collect(), lacking)
 }
 
 /// With a `plan`, time in MPI is also estimated where calls were only counted.
 fn of_ranks(
-    trace: &Trace,
+    &Job { trace, absent, .. }: &Job<'_>,
     plan: Option<&Plan>,
     (ranks, lacking): (Vec<RankTime>, Lacking),
     basis: Basis,
@@ -110,10 +139,10 @@ fn of_ranks(
 ) -> RunTimes {
     let lacking: WindowSet = lacking.into_iter().map(|(first, end)| first..end).collect();
     let times: Vec<Times> = ranks.iter().map(|rank| rank.sum(&lacking)).collect();
-    let absent = u64::from(trace.run.ranks).saturating_sub(ranks.len() as u64);
     let longest = ranks.iter().map(|rank| rank.run_ns).fold(0.0, f64::max);
     let all: f64 = ranks.iter().map(|rank| rank.run_ns).sum::<f64>() + absent as f64 * longest;
-    let used: f64 = ranks.iter().map(|rank| rank.used_ns(&lacking)).sum();
+    // A sum of nothing is -0.
+    let used = 0.0 + ranks.iter().map(|rank| rank.used_ns(&lacking)).sum::<f64>();
     let paused: f64 = ranks.iter().map(|rank| rank.paused_ns).sum();
     // Without sight of some functions, only time in the others is known.
     let unseen = uncovered::take_time(&uncovered::functions(trace));
@@ -127,7 +156,7 @@ fn of_ranks(
         windows: windows - lacking.below(end),
         of_windows: windows,
         ranks: ranks.len() as u64,
-        of_ranks: u64::from(trace.run.ranks).max(ranks.len() as u64),
+        of_ranks: ranks.len() as u64 + absent,
         unseen,
     };
     let rest = |rank: &RankTime| {
@@ -318,10 +347,10 @@ impl Costs {
 }
 
 /// Ranks by their totals by function, which all of them have where summaries are the sample's only.
-fn from_totals(trace: &Trace, columns: Columns) -> (Vec<RankTime>, Lacking) {
+fn from_totals(&Job { trace, ranks, .. }: &Job<'_>, columns: Columns) -> (Vec<RankTime>, Lacking) {
     let mut lacking = Lacking::new();
     let mpi = mpi_by_rank(trace);
-    let of = |rank: &RankTrace| {
+    let of = |rank: &&RankTrace| {
         let number = rank.process.rank;
         let (run_ns, own_ns) = (rank.process.elapsed_ns as f64, rank.process.own_ns as f64);
         let off: f64 = counted_spans(rank).iter().map(|(from, to)| to - from).sum();
@@ -341,8 +370,7 @@ fn from_totals(trace: &Trace, columns: Columns) -> (Vec<RankTime>, Lacking) {
         let windows = vec![(u64::MAX, times, wall)];
         RankTime { rank: number, threads, run_ns, paused_ns: 0.0, own_ns, inside_ns: 0.0, windows }
     };
-    let ranks = trace.ranks.iter().map(of).collect();
-    (ranks, lacking)
+    (ranks.iter().map(of).collect(), lacking)
 }
 
 /// Least share of the ranks' time in MPI that is known by call site, in [0, 1]: all of the time that was not measured

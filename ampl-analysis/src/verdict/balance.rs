@@ -21,14 +21,16 @@ const GAP: f64 = 0.5;
 
 /// The program that computes most, in a job of several; one that idles is never named.
 pub fn of_programs(facts: &Facts<'_>) -> Option<Finding> {
-    let rows = by_program(facts.trace, &facts.run);
+    let rows = by_program(facts.trace);
     let first = busiest(&rows)?;
-    let share = |row: &OfProgram| (row.program.clone(), row.communication.unwrap_or(0.0));
-    let others = rows.iter().filter(|row| *row != first).map(share).collect();
+    let share = |row: &OfProgram| Some((row.program.clone(), row.communication?));
+    let others = rows.iter().filter(|row| *row != first).filter_map(share).collect();
     let ranks = RankSet::parse(&first.ranks).ok()?;
-    let evidence = Evidence::Programs { most: share(first), others };
+    let evidence = Evidence::Programs { most: share(first)?, others };
     let hosts = facts.hosts(&ranks);
-    Some(Finding { ranks: Some(ranks), hosts, ..Finding::new(evidence, facts.basis(), Next::Efficiency) })
+    let coverage = first.coverage;
+    let finding = Finding::new(evidence, facts.basis(), Next::Efficiency);
+    Some(Finding { ranks: Some(ranks), hosts, coverage, ..finding })
 }
 
 /// The imbalance of the run, if it costs enough.

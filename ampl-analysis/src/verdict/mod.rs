@@ -102,6 +102,9 @@ pub fn of(trace: &Trace) -> Vec<Finding> {
     let Some(shares) = shares else {
         let evidence = Evidence::NotMeasured(run.coverage);
         findings.push(Finding::new(evidence, Basis::Recorded, Next::Info));
+        // A server that polls leaves the run's numbers open, and not those of the other programs.
+        let facts = Facts { trace, run, rows: Vec::new(), phases: Vec::new(), sharing, shares: None };
+        findings.extend(balance::of_programs(&facts));
         return findings;
     };
     let (rows, phases) = (rows(trace), phases::of(trace));
@@ -114,7 +117,8 @@ pub fn of(trace: &Trace) -> Vec<Finding> {
     if costly.is_empty() {
         costly.push(nothing(&facts, shares));
     }
-    costly.iter_mut().for_each(|finding| finding.coverage = facts.run.coverage.of_run());
+    let of_run = |finding: &&mut Finding| finding.kind() != Kind::BusiestProgram;
+    costly.iter_mut().filter(of_run).for_each(|finding| finding.coverage = facts.run.coverage.of_run());
     costly.sort_by(|a, b| b.cost_share.unwrap_or(0.0).total_cmp(&a.cost_share.unwrap_or(0.0)));
     before_waits(&mut costly);
     before_calls(&mut costly);

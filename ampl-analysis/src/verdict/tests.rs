@@ -441,7 +441,7 @@ fn of_several_programs_the_busiest_is_named_and_a_server_that_idles_never() {
     let mut trace = job(8, 12, compute);
     // One program: the ranks are compared.
     assert!(rows(&trace)[0].load_balance.is_some_and(|balance| balance < 0.7));
-    assert_eq!(by_program(&trace, &run_times(&trace)), []);
+    assert_eq!(by_program(&trace), []);
     for (rank, of) in trace.ranks.iter_mut().enumerate() {
         of.process.program = format!("/opt/{}", program(rank));
     }
@@ -449,7 +449,7 @@ fn of_several_programs_the_busiest_is_named_and_a_server_that_idles_never() {
         assert_eq!((row.load_balance, &row.slowest, &row.slowest_host), (None, &None, &None), "{row:?}");
         assert!(row.lost.is_none() && row.imbalance.is_none() && row.parallel.is_some(), "{row:?}");
     }
-    let programs = by_program(&trace, &run_times(&trace));
+    let programs = by_program(&trace);
     let names: Vec<(&str, &str)> =
         programs.iter().map(|of| (of.program.as_str(), of.ranks.as_str())).collect();
     assert_eq!(names, [("ocean", "0-3"), ("air", "4-6"), ("server", "7")]);
@@ -462,5 +462,16 @@ fn of_several_programs_the_busiest_is_named_and_a_server_that_idles_never() {
     assert_eq!(busiest.ranks.as_ref().map(ToString::to_string).as_deref(), Some("0-3"));
     let server = ampl_core::units::Rank(7);
     let blamed = |finding: &Finding| finding.ranks.as_ref().is_some_and(|ranks| ranks.contains(server));
+    assert!(!found.iter().any(blamed), "{found:?}");
+    // A server whose calls are only counted takes nothing from the others.
+    let polls = trace.ranks.last_mut().expect("the server");
+    polls.windows.entries_mut().iter_mut().for_each(|window| window.cells = Default::default());
+    let programs = by_program(&trace);
+    assert!(run_times(&trace).extent() == crate::coverage::Extent::Little);
+    near(programs[0].communication, 0.9);
+    assert_eq!((programs[0].coverage, programs[2].communication), (1.0, None));
+    assert!(programs[2].coverage.is_sign_positive() && run_times(&trace).coverage.share.is_sign_positive());
+    let found = of(&trace);
+    assert!(found.iter().any(|finding| finding.kind() == Kind::BusiestProgram), "{found:?}");
     assert!(!found.iter().any(blamed), "{found:?}");
 }
