@@ -1,6 +1,8 @@
 //! `ampl history` over an archive of made-up records.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 mod place;
 use place::{Place, refused};
@@ -98,4 +100,46 @@ fn mistakes_are_named() {
     assert!(code == 0 && out.is_empty(), "{out}{err}");
     let table = fs::read(place.at("work/ampl-history/month=2023-11/part-0.parquet")).unwrap();
     assert!(table.starts_with(b"PAR1") && table.ends_with(b"PAR1"));
+}
+
+#[test]
+fn records_of_others_are_counted_and_are_read_when_they_may_be() {
+    let place = Place::new();
+    (0..4).for_each(|at| write(&place, &format!("ann/{at}.json"), "k", 1_700_000_000 + at, 1.0, "old"));
+    let mode = |name: &str, mode| {
+        fs::set_permissions(place.at(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    // Another user, whose files these are not.
+    let list = || {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        command.arg(place.at("bin/ampl")).args(["history", "--json"]).arg(place.at("work/archive"));
+        let done = command.env("XDG_CACHE_HOME", place.at("work/cache")).output().unwrap();
+        let (out, err) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
+        let rows = serde_json::from_str::<Vec<Value>>(&out).map_or(usize::MAX, |rows| rows.len());
+        (rows, err)
+    };
+    fs::create_dir(place.at("work/cache")).unwrap();
+    ["work/cache", "work"].iter().for_each(|name| mode(name, 0o777));
+    mode(".", 0o755);
+    let (rows, err) = list();
+    if rows == usize::MAX {
+        eprintln!("SKIPPED: no other user can be had here (root can): {err}");
+        return;
+    }
+    assert_eq!((rows, err.as_str()), (4, ""));
+    mode("work/archive/ann/1.json", 0o600);
+    mode("work/archive/ann/2.json", 0o600);
+    fs::remove_dir_all(place.at("work/cache/ampl")).unwrap();
+    let (rows, err) = list();
+    assert!(rows == 2 && err.contains("2 records cannot be read"), "{rows}: {err}");
+    // The owner's list is no secret's way out.
+    assert_eq!(place.said(&["history", "archive"]).0, 0);
+    assert_eq!(list().0, 2);
+    mode("work/archive/ann/1.json", 0o644);
+    mode("work/archive/ann/2.json", 0o644);
+    assert_eq!(list(), (4, String::new()));
+    mode("work/archive/ann", 0o700);
+    let (rows, err) = list();
+    assert!(rows == 0 && err.contains("1 directory cannot be read"), "{rows}: {err}");
 }
