@@ -24,8 +24,13 @@ macro_rules! notice {
     ($($text:tt)*) => {{
         use std::io::Write as _;
         // One write: ranks share the place, and their lines must not run into each other.
-        _ = std::io::stderr().write_all((format!($($text)*) + "\n").as_bytes());
+        _ = std::io::stderr().write_all(($crate::plain(&format!($($text)*)) + "\n").as_bytes());
     }};
+}
+
+/// `text` without characters that steer a terminal: records and runs may be another's.
+pub fn plain(text: &str) -> String {
+    text.replace(|letter: char| letter.is_control() && !matches!(letter, '\n' | '\t'), "\u{fffd}")
 }
 
 pub mod apart;

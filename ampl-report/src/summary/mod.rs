@@ -94,11 +94,12 @@ fn head(out: &mut Page, trace: &Trace) {
 pub fn title(trace: &Trace) -> String {
     let programs = programs::of(trace);
     let command = trace.run.command.join(" ");
-    match (programs.len(), command.as_str()) {
+    let title = match (programs.len(), command.as_str()) {
         (2.., _) => names(&programs),
         (_, "") => "a run whose program is not known".to_owned(),
         _ => command,
-    }
+    };
+    title.replace(char::is_control, "\u{fffd}")
 }
 
 /// Facts about a run, each with its label: library, processes, clocks, run time.
