@@ -16,7 +16,9 @@ class Ampl(Package):
     version("@VERSION@", sha256="@SHA256@")
 
     # The library serves the MPI that a program brings; the command is linked statically.
-    requires("target=x86_64:", "platform=linux")
+    # One condition each: of several in one requirement, exactly one is to hold.
+    requires("target=x86_64:")
+    requires("platform=linux")
 
     def url_for_version(self, version):
         return f"file://{os.getcwd()}/ampl-{version}-x86_64-linux.tar.gz"

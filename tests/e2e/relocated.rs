@@ -114,6 +114,16 @@ fn linters_of_the_recipes_pass() {
     let recipes = home().join("../integrations/packages");
     let recipe = text_of(&recipes.join("spack.py"));
     let recipe = recipe.replace("@VERSION@", "0.1.0").replace("@SHA256@", &"0".repeat(64));
+    // Spack demands exactly one of several conditions in one requirement.
+    let several = |line: &&str| line.trim_start().starts_with("requires(") && line.matches('"').count() > 2;
+    assert_eq!(recipe.lines().filter(several).collect::<Vec<_>>(), [] as [&str; 0]);
+    // Open MPI's launcher refuses root.
+    let image = text_of(&recipes.join("Dockerfile"));
+    let user = image.lines().rfind(|line| line.starts_with("USER "));
+    assert!(
+        user.is_some_and(|user| !user.starts_with("USER 0") && !user.starts_with("USER root")),
+        "{image}"
+    );
     let recipe = scratch.write("package.py", &recipe);
     let lint = |program: &str, words: &[&str], file: &std::path::Path| {
         let mut command = Command::new(python::packaging().join("bin").join(program));
