@@ -383,6 +383,7 @@ impl Finalizer {
             }
         };
         if written {
+            ampl_trace::permissions::as_directory(&path);
             self.report_bytes(&path);
         }
         asked.wait(0)?;

@@ -415,8 +415,10 @@ fn write_run_file(told: &Announcement, run: &RunInfo, journals: Option<&Path>) {
         command.join(", "),
         run.config
     );
-    if let Err(error) = fs::write(told.directory.join(RUN_FILE), text) {
-        message(&format!("cannot write run.toml ({}): {error}", told.directory.display()));
+    let file = told.directory.join(RUN_FILE);
+    match fs::write(&file, text) {
+        Ok(()) => ampl_trace::permissions::as_directory(&file),
+        Err(error) => message(&format!("cannot write run.toml ({}): {error}", told.directory.display())),
     }
 }
 

@@ -37,6 +37,7 @@ mod level;
 pub mod loops;
 pub mod metadata;
 pub mod model;
+pub mod permissions;
 pub mod places;
 pub mod record;
 pub mod regions;

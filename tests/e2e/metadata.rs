@@ -1,5 +1,7 @@
 //! Facts about what ran and where, which no later run can tell.
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::Command;
 
 use ampl_tests::job::{Job, Mpi};
@@ -75,10 +77,16 @@ fn what_the_job_file_keeps_private_is_stored_nowhere() {
         ("[output]\nmode = \"750\"\narguments = \"program\"\n", 0o750, 1),
         ("[output]\nmode = \"755\"\narguments = \"off\"\n", 0o755, 0),
     ] {
-        let job = Job::of(Mpi::OpenMpi, 2, "steady", &["5", &file]);
+        // Under a mask that lets nobody else read.
+        let mut job = Job::of(Mpi::OpenMpi, 2, "steady", &["5", &file]);
+        let masked = ["sh", "-c", "umask 077; exec \"$0\" \"$@\""].map(OsString::from);
+        job.words = [masked.to_vec(), job.words].concat();
         let run = monitor(&job, settings, Form::Run).success();
-        let found = std::fs::metadata(&run.run).unwrap().permissions().mode() & 0o777;
-        assert_eq!(found, mode, "{settings}");
+        let permissions = |file: &Path| std::fs::metadata(file).unwrap().permissions().mode() & 0o777;
+        assert_eq!(permissions(&run.run), mode, "{settings}");
+        for file in ["run.toml", "trace.ampl"] {
+            assert_eq!(permissions(&run.run.join(file)), 0o600 | mode & 0o044, "{settings}: {file}");
+        }
         let text = std::fs::read_to_string(run.run.join("run.toml")).unwrap();
         let command = text.lines().find_map(|line| line.strip_prefix("command = ")).unwrap();
         assert_eq!(command.matches('"').count(), 2 * words, "{command}");

@@ -251,5 +251,6 @@ fn write(trace: &Trace, file: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let part = file.with_extension("ampl.part");
     directory::write(trace, BufWriter::new(File::create(&part)?))?;
     fs::rename(&part, file)?;
+    ampl_trace::permissions::as_directory(file);
     Ok(())
 }

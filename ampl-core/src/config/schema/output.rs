@@ -23,7 +23,7 @@ settings! {
             examples("\"/archive/{user}/{jobid}.json\"", "\"{job}.json\"");
         mode: u32 = 0o700,
             Text { read: rules::mode, write: |mode: &u32| Some(quoted(&format!("{mode:o}"))) },
-            "Permissions of the run directory, as chmod takes them. Its owner always has all of them.",
+            "Permissions of the run directory, as chmod takes them; its files may be read by the same users. Its owner always has all of them.",
             default("\"700\""), range("three octal digits, the first of them 7"),
             examples("\"750\"", "\"u=rwx\"");
         arguments: Arguments = Arguments::All,
