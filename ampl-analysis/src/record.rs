@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use ampl_core::config::{Arguments, Config};
 use ampl_core::program::{names, program_of};
 use ampl_trace::Trace;
 use ampl_trace::metadata::cut_to;
@@ -56,6 +57,8 @@ pub struct Record {
     pub programs: Vec<String>,
     /// Arguments of rank 0's program.
     pub arguments: Vec<String>,
+    /// True where the run keeps its arguments to itself (`output.arguments`), so that `key` is of any.
+    pub arguments_private: bool,
     /// Ranks of the job.
     pub ranks: u32,
     /// Names of hosts, the first ones.
@@ -190,6 +193,8 @@ impl Record {
             app: cut(&app),
             programs: identity.programs.iter().map(|text| cut(text)).collect(),
             arguments: identity.arguments.iter().map(|text| cut(text)).collect(),
+            arguments_private: Config::parse(&trace.run.config)
+                .is_ok_and(|(config, _)| config.output.arguments != Arguments::All),
             ranks: trace.run.ranks,
             host_count: hosts.len() as u64,
             hosts: hosts.into_iter().take(NAMED).map(cut).collect(),

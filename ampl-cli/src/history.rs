@@ -84,7 +84,8 @@ struct JsonChange<'a> {
 /// A [`Failure`] of status 2 for a time that is none, of status 4 where there is no archive; errors of reading `--like`.
 pub fn history(args: &Args) -> anyhow::Result<ExitCode> {
     let since = args.since.as_deref().map(moment).transpose()?;
-    let like = args.like.as_deref().map(kind_of).transpose()?;
+    let alike = args.like.as_deref().map(of).transpose()?;
+    let like = alike.as_ref().map(|record| &record.key);
     if args.parquet && args.output.exists() {
         let what = "the directory exists";
         return Err(Failure::message(USAGE, what, args.output.display(), "name a new one with -o"));
@@ -108,11 +109,11 @@ pub fn history(args: &Args) -> anyhow::Result<ExitCode> {
         args.app.as_ref().is_none_or(|app| *app == row.app)
             && args.user.as_ref().is_none_or(|user| *user == row.user)
             && since.is_none_or(|since| row.started_ns >= since)
-            && like.as_ref().is_none_or(|key| *key == row.key)
+            && like.is_none_or(|key| *key == row.key)
     };
     let mut rows = archive.rows;
     rows.retain(is_wanted);
-    let marks = match &like {
+    let marks = match like {
         Some(_) => marks(&args.archive, &rows),
         None => Vec::new(),
     };
@@ -126,8 +127,11 @@ pub fn history(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     output::print(|out| text::write(out, &rows, &marks))?;
-    if like.is_some() {
+    if let Some(record) = alike {
         notice!("ampl: {}", text::verdict(&rows, &marks));
+        if record.arguments_private {
+            notice!("ampl: {}", text::ARGUMENTS_UNKNOWN);
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -150,17 +154,17 @@ fn json_row<'a>(at: usize, row: &'a Row, marks: &'a [Mark]) -> JsonRow<'a> {
     JsonRow { row, change }
 }
 
-/// Key of the kind of a run, or of a record.
-fn kind_of(path: &Path) -> anyhow::Result<String> {
+/// The record of a run, or the one in a file.
+fn of(path: &Path) -> anyhow::Result<Record> {
     if path.is_file() && path.extension().is_some_and(|ending| ending == "json") {
         let record = index::read(path).map_err(|why| {
             let what = format!("this is no record: {why}");
             Failure::message(crate::failure::DAMAGED, what, path.display(), "name a run or its record")
         })?;
-        return Ok(record.key);
+        return Ok(record);
     }
     let trace = RunArg { run: path.to_owned() }.read()?;
-    Ok(Record::of(&trace, Origin::default()).key)
+    Ok(Record::of(&trace, Origin::default()))
 }
 
 /// Changes in `rows`, with the facts that differ between the finished runs around each.

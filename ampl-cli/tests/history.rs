@@ -91,6 +91,12 @@ fn mistakes_are_named() {
         err.contains("1 files are no records") && err.contains("bad.json") && err.contains("schema is 9"),
         "{err}"
     );
+    let like = || place.said(&["history", "archive", "--like", "archive/1.json"]).2;
+    assert!(!like().contains("other programs or inputs"), "{}", like());
+    let record = fs::read_to_string(place.at("work/archive/1.json")).unwrap();
+    let private = record.replace("\"schema\":1", "\"schema\":1,\"arguments_private\":true");
+    fs::write(place.at("work/archive/1.json"), private).unwrap();
+    assert!(like().contains("other programs or inputs may be among these"), "{}", like());
     refused(&place, &["history", "archive", "--since", "soon"], 2, "'soon' is no time");
     refused(&place, &["history", "archive", "--like", "archive/bad.json"], 3, "no record");
     refused(&place, &["history", "archive", "--like", "none"], 4, "none");

@@ -85,9 +85,11 @@ fn a_locked_setting_cannot_be_changed() {
             assert_eq!(place.said(form), (2, String::new(), message.clone()));
         }
     }
-    let named = said(&place::output(place.command(&[&["run"], &started[..]].concat()).env("AMPL_DIR", "x")));
-    assert_eq!(named.0, 2, "{named:?}");
-    assert!(named.2.contains("unset AMPL_DIR"), "{named:?}");
+    for form in [&[&["run"], &started[..]].concat()[..], &["exec", "--", "./app"]] {
+        let named = said(&place::output(place.command(form).env("AMPL_DIR", "x")));
+        assert_eq!(named.0, 2, "{named:?}");
+        assert!(named.2.contains("unset AMPL_DIR"), "{named:?}");
+    }
     // The same value is no change, and what is not locked may be set.
     let same = ["--set", "agent.max_overhead=0.02", "--set", "sampling.seed=5"];
     let (code, out, err) = place.said(&[&["exec"], &same[..], &["--", "./app", "x"]].concat());

@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use ampl_core::naming::{LAUNCHED_VARIABLE, REFUSED_VARIABLE};
+use ampl_core::naming::{LAUNCHED_VARIABLE, REFUSED_VARIABLE, STARTED_VARIABLE};
 
 use crate::elf::Executable;
 use crate::failure::Failure;
 use crate::job::{self, Job, Request, Site};
-use crate::{counting, environment, library, marker_site, once, prefix, script, tool_hooks};
+use crate::{counting, directory, environment, library, marker_site, once, prefix, script, tool_hooks};
 
 /// The application's variables and command line.
 #[derive(Debug)]
@@ -31,6 +31,10 @@ pub fn prepare(request: &Request, checked: bool, command: &[OsString]) -> Result
     let (speaks, launched) = (environment::speaks(), environment::is_launched());
     let site = if checked { Site::Trusted } else { Site::Checked };
     let mut job = Job::load(request, speaks && !checked, site)?;
+    // Within a program that ampl started the variable is ampl's own.
+    if !checked && std::env::var_os(STARTED_VARIABLE).is_none() {
+        directory::refuse_named(&job)?;
+    }
     let own = &command[prefix::behind(command)..];
     let program = environment::which(Path::new(&own[0]));
     let dir = request.output.clone().or_else(environment::dir);

@@ -89,6 +89,10 @@ fn plain(text: &str) -> String {
     text.replace(char::is_control, "\u{fffd}")
 }
 
+/// Said below runs that are alike as far as what they store goes.
+pub const ARGUMENTS_UNKNOWN: &str = "output.arguments keeps words of the command line out of the records: runs of other \
+                                     programs or inputs may be among these, and a change may be one of theirs";
+
 /// Number of records and directories that may not be read; `None` where all may.
 pub fn unread(records: u64, directories: u64) -> Option<String> {
     let some = |number: u64, one: &str, many: &str| match number {

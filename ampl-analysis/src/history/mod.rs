@@ -2,6 +2,8 @@
 
 mod changes;
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 pub use changes::{Change, FEWEST, SIGNIFICANCE, changes};
@@ -83,10 +85,36 @@ impl Row {
 }
 
 /// Changes of the elapsed time of `rows`, which are of one kind and in the order of their starts: index of the first row
-/// after each change, and the change. Runs that did not come to their end have no part in it.
+/// after each change, and the change. Runs that did not come to their end have no part in it, and a run of several records
+/// has one.
 pub fn changes_of(rows: &[Row]) -> Vec<(usize, Change)> {
-    let whole: Vec<usize> =
-        (0..rows.len()).filter(|&at| rows[at].complete && rows[at].elapsed_ns > 0).collect();
+    let mut seen = HashSet::new();
+    let mut is_first = |row: &Row| seen.insert((row.started_ns, row.job.clone(), row.run.clone()));
+    let whole: Vec<usize> = (0..rows.len())
+        .filter(|&at| rows[at].complete && rows[at].elapsed_ns > 0 && is_first(&rows[at]))
+        .collect();
     let times: Vec<f64> = whole.iter().map(|&at| rows[at].elapsed_ns as f64).collect();
     changes(&times).into_iter().map(|change| (whole[change.at], change)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_several_records_counts_once() {
+        let row = |at: u64, elapsed_ns: u64| Row {
+            started_ns: at,
+            job: at.to_string(),
+            complete: true,
+            elapsed_ns,
+            ..Row::default()
+        };
+        let usual: Vec<Row> = (0..20).map(|at| row(at, 100_000 + at * 7 % 11)).collect();
+        let slow = row(20, 200_000);
+        let copies = [usual.clone(), vec![slow; 20]].concat();
+        assert_eq!(changes_of(&copies), []);
+        let runs: Vec<Row> = (20..40).map(|at| row(at, 200_000 + at * 7 % 11)).collect();
+        assert_eq!(changes_of(&[usual, runs].concat()).len(), 1);
+    }
 }

@@ -3,6 +3,7 @@
 pub mod index;
 
 use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -44,6 +45,9 @@ pub fn write(
     let names = Names::new(program.as_ref(), job, trace.run.started_ns / 1_000_000_000);
     let path = PathBuf::from(names.fill_for(template, user));
     let fail = |error: &dyn std::fmt::Display| (path.clone(), error.to_string());
+    if path.file_name().is_none() || path.is_dir() || path.as_os_str().as_bytes().ends_with(b"/") {
+        return Err(fail(&"it names no file, as \"{jobid}.json\" in a directory would"));
+    }
     let text = text(trace, run, user, job).map_err(|error| fail(&error))?;
     put(&path, &text).map_err(|error| fail(&error))
 }
@@ -116,6 +120,20 @@ mod tests {
         assert_eq!(names, ["7.json", "7-2.json", "7-3.json"]);
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 3);
         assert!(put(&path.join("under-a-file.json"), &bytes).is_err());
+    }
+
+    #[test]
+    fn a_name_of_a_directory_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| format!("{}/{name}", place.path().display());
+        for template in [String::new(), at(""), at("new/"), at("new/.."), place.path().display().to_string()]
+        {
+            let (_, why) =
+                write(&Trace::default(), Path::new("run"), &template, "ann", "7").expect_err(&template);
+            assert!(why.contains("names no file"), "{template}: {why}");
+        }
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+        assert!(write(&Trace::default(), Path::new("run"), &at("new/{jobid}.json"), "ann", "7").is_ok());
     }
 
     #[test]
