@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use ampl_core::naming::{LAUNCHED_VARIABLE, REFUSED_VARIABLE, STARTED_VARIABLE};
+use ampl_core::naming::{LAUNCHED_VARIABLE, REFUSED_VARIABLE};
 
 use crate::elf::Executable;
 use crate::failure::Failure;
@@ -31,8 +31,8 @@ pub fn prepare(request: &Request, checked: bool, command: &[OsString]) -> Result
     let (speaks, launched) = (environment::speaks(), environment::is_launched());
     let site = if checked { Site::Trusted } else { Site::Checked };
     let mut job = Job::load(request, speaks && !checked, site)?;
-    // Within a program that ampl started the variable is ampl's own.
-    if !checked && std::env::var_os(STARTED_VARIABLE).is_none() {
+    // Within a program that ampl started AMPL_DIR is ampl's own.
+    if !checked && !environment::is_within() {
         directory::refuse_named(&job)?;
     }
     let own = &command[prefix::behind(command)..];

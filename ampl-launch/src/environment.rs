@@ -5,7 +5,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use ampl_core::naming::{JOB_VARIABLES, WORLD_VARIABLES};
+use ampl_core::naming::{JOB_VARIABLES, STARTED_VARIABLE, WORLD_VARIABLES};
 
 /// A job file, or (with a newline in it) its text.
 pub const CONFIG: &str = "AMPL_CONFIG";
@@ -29,6 +29,11 @@ pub fn config() -> Option<OsString> {
 /// `AMPL_DIR`, if it is set and not empty.
 pub fn dir() -> Option<PathBuf> {
     env::var_os(DIR).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// True within a program that `ampl exec` became.
+pub fn is_within() -> bool {
+    env::var_os(STARTED_VARIABLE).is_some()
 }
 
 /// True inside a job of Slurm's.
