@@ -7,7 +7,7 @@ use ampl_analysis::history::{Change, FEWEST, Row, SIGNIFICANCE};
 use ampl_analysis::record::Fact;
 use ampl_core::naming::utc;
 
-use crate::human::{count, cut, duration, percent, plural};
+use crate::human::{count, cut, duration, percent, plain, plural};
 
 /// A change in a list of runs, and what differs between the runs around it.
 #[derive(Clone, Debug)]
@@ -82,11 +82,6 @@ pub fn write(out: &mut impl Write, rows: &[Row], marks: &[Mark]) -> io::Result<(
         )?;
     }
     Ok(())
-}
-
-/// `text` of another's record without characters that steer a terminal.
-fn plain(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
 }
 
 /// Said below runs that are alike as far as what they store goes.

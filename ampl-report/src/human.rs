@@ -164,6 +164,11 @@ impl Unit {
     }
 }
 
+/// `text` of one line, which may be another's, without characters that steer a terminal.
+pub fn plain(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

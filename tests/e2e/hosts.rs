@@ -11,10 +11,9 @@ use ampl_tests::run::{Monitored, number, parse, text_of};
 
 const EACH: u32 = 2;
 
-/// Starts the job; when the copies of both hosts have all names in `wanted`, ends it as a batch system does whose time is
-/// up: every process is asked to end, and killed ten seconds later.
-const TERMINATED: &str = r#"
-run=$1 ampl=$2 wanted=$3; shift 3
+/// Starts the job, `"$@"`, and waits until the copies of both hosts have all names in `wanted`.
+const STARTED: &str = r#"
+run=$1 ampl=$2 wanted=$3 way=$4; shift 4
 "$@" >job.out 2>job.err &
 launcher=$!
 for turn in $(seq 400); do
@@ -24,8 +23,13 @@ for turn in $(seq 400); do
     sleep 0.1
 done
 echo "missing: $missing" >missing.txt
-copying=$(pgrep -f "^[^ ]*ampl copy-journals .*$run")
 ranks=$(sed -n 's/.* pid=\([0-9]*\) .*/\1/p' "$run/nodes/ampl-one" "$run/nodes/ampl-two")
+"#;
+
+/// Starts the job; when the copies of both hosts have all names in `wanted`, ends it as a batch system does whose time is
+/// up: every process is asked to end, and killed ten seconds later.
+const TERMINATED: &str = r#"
+copying=$(pgrep -f "^[^ ]*ampl copy-journals .*$run")
 echo $copying >copying.txt
 kill -TERM $copying $launcher $ranks
 sleep 10
@@ -33,6 +37,20 @@ kill -KILL $copying $launcher $ranks 2>/dev/null
 wait $launcher
 exit 0
 "#;
+
+/// The shell with [`STARTED`] and `rest` for `stuck` in the directory `run`; the job's command line follows.
+fn started_and(rest: &str, hosts: &Hosts, run: &Path) -> Vec<OsString> {
+    let script: Vec<OsString> =
+        ["bash", "-c", &format!("{STARTED}{rest}"), "sh"].map(OsString::from).to_vec();
+    let wanted = "MPI_Recv MPI_Wait MPI_Iprobe".into();
+    [script, vec![run.into(), ampl().into(), wanted, hosts.way().into()]].concat()
+}
+
+/// `ampl exec` into the directory `run`, with a copy each second.
+fn copied_exec(run: &Path) -> Vec<OsString> {
+    let exec: Vec<OsString> = vec![ampl().into(), "exec".into(), "--set".into(), "output.copy=1s".into()];
+    [exec, vec!["-o".into(), run.into(), "--".into()]].concat()
+}
 
 /// `steady` with these arguments over both hosts, under `ampl run` on the first, with these settings.
 fn run(hosts: &Hosts, arguments: &[&str], settings: &str) -> (Job, Monitored) {
@@ -182,17 +200,6 @@ fn copies_of_another_host_need_no_command_there() {
 /// Starts the job, and recovers it while it runs: with no way to its hosts, and with one. Then kills its ranks, and
 /// recovers it.
 const RUNNING: &str = r#"
-run=$1 ampl=$2 way=$3; shift 3
-"$@" >job.out 2>job.err &
-launcher=$!
-for turn in $(seq 400); do
-    for host in ampl-one ampl-two; do "$ampl" info "$run/nodes/$host.journals" --json; done >copies.json 2>/dev/null
-    missing=; for word in MPI_Recv MPI_Wait MPI_Iprobe; do grep -q "$word" copies.json || missing=$word; done
-    [ -z "$missing" ] && break
-    sleep 0.1
-done
-echo "missing: $missing" >missing.txt
-ranks=$(sed -n 's/.* pid=\([0-9]*\) .*/\1/p' "$run/nodes/ampl-one" "$run/nodes/ampl-two")
 "$ampl" recover "$run" 2>silent.err; echo $? >silent.status
 "$ampl" recover "$run" --via "$way" 2>asked.err; echo $? >asked.status
 ls "$run" "$run/nodes"/*.journals >left.txt
@@ -209,10 +216,7 @@ fn a_job_that_runs_on_other_hosts_is_not_recovered_from_its_copies() {
     let run = scratch.path().join("result");
     let job = Job::of(Mpi::OpenMpi, 2 * EACH, "stuck", &["50"]);
     let launch = hosts.launch(Mpi::OpenMpi, EACH);
-    let script: Vec<OsString> = ["bash", "-c", RUNNING, "sh"].map(OsString::from).to_vec();
-    let script = [script, vec![(&run).into(), ampl().into(), hosts.way().into()]].concat();
-    let exec: Vec<OsString> = vec![ampl().into(), "exec".into(), "--set".into(), "output.copy=1s".into()];
-    let exec = [exec, vec!["-o".into(), (&run).into(), "--".into()]].concat();
+    let (script, exec) = (started_and(RUNNING, &hosts, &run), copied_exec(&run));
     let words = [script, hosts.on(0, &[launch, exec, job.words.clone()].concat())].concat();
     job.run(&words, scratch.path()).success();
     let text = |name: &str| text_of(&scratch.path().join(name));
@@ -243,10 +247,7 @@ fn a_hung_job_that_is_terminated_is_told_by_its_run_directory_alone() {
     let scratch = Scratch::new("terminated");
     let run = scratch.path().join("result");
     let job = Job::of(Mpi::OpenMpi, 2 * EACH, "stuck", &["50"]);
-    let script: Vec<OsString> = ["bash", "-c", TERMINATED, "sh"].map(OsString::from).to_vec();
-    let script = [script, vec![(&run).into(), ampl().into(), "MPI_Recv MPI_Wait MPI_Iprobe".into()]].concat();
-    let exec: Vec<OsString> = vec![ampl().into(), "exec".into(), "--set".into(), "output.copy=1s".into()];
-    let exec = [exec, vec!["-o".into(), (&run).into(), "--".into()]].concat();
+    let (script, exec) = (started_and(TERMINATED, &hosts, &run), copied_exec(&run));
     let words = [script, hosts.launch(Mpi::OpenMpi, EACH), exec, job.words.clone()].concat();
     job.run(&hosts.on(0, &words), scratch.path()).success();
     let clear = ["sh", "-c", "rm -rf /dev/shm/ampl-*"].map(OsString::from);

@@ -60,32 +60,37 @@ const RUN: Range<u64> = 0..u64::MAX;
 /// Times of the whole run of every rank that left something.
 pub fn run_times(trace: &Trace) -> RunTimes {
     let plan = directory::plan(&trace.run);
-    let absent = u64::from(trace.run.ranks).saturating_sub(trace.ranks.len() as u64);
-    let ranks: Vec<&RankTrace> = trace.ranks.iter().collect();
-    whole_run(&Job { trace, ranks: &ranks, absent }, plan.as_ref(), plan.as_ref())
+    whole_run(&Job::of(trace), plan.as_ref(), plan.as_ref())
 }
 
 /// Times of the whole run of those of `ranks` that left something; windows that only others lack are no gap.
 pub fn run_times_of(trace: &Trace, ranks: &RankSet) -> RunTimes {
     let plan = directory::plan(&trace.run);
     let is_own = |rank: &&RankTrace| ranks.contains(Rank(rank.process.rank));
-    let ranks: Vec<&RankTrace> = trace.ranks.iter().filter(is_own).collect();
-    whole_run(&Job { trace, ranks: &ranks, absent: 0 }, plan.as_ref(), None)
+    let ranks = trace.ranks.iter().filter(is_own).collect();
+    whole_run(&Job { trace, ranks, absent: 0 }, plan.as_ref(), None)
 }
 
 /// Ranks of a job that are taken together.
-#[derive(Clone, Copy)]
 struct Job<'a> {
     trace: &'a Trace,
-    ranks: &'a [&'a RankTrace],
+    ranks: Vec<&'a RankTrace>,
     /// Ranks of them that left nothing.
     absent: u64,
+}
+
+impl<'a> Job<'a> {
+    /// All ranks of `trace`.
+    fn of(trace: &'a Trace) -> Self {
+        let absent = u64::from(trace.run.ranks).saturating_sub(trace.ranks.len() as u64);
+        Self { trace, ranks: trace.ranks.iter().collect(), absent }
+    }
 }
 
 /// With a `costs` plan, time in MPI is also estimated where calls were only counted.
 fn whole_run(job: &Job<'_>, plan: Option<&Plan>, costs: Option<&Plan>) -> RunTimes {
     let columns = Columns::of(job.trace);
-    let has_all = has_all(job.ranks, columns, &RUN);
+    let has_all = has_all(&job.ranks, columns, &RUN);
     let stores_all = plan.is_none_or(|plan| plan.stores_summary(false));
     if !has_all && !stores_all && pauses::of(job.trace).is_empty() {
         return of_ranks(job, costs, from_totals(job, columns), Basis::Totals, &RUN);
@@ -101,10 +106,8 @@ fn whole_run(job: &Job<'_>, plan: Option<&Plan>, costs: Option<&Plan>) -> RunTim
 /// Times of some windows of the run alone, by their summaries.
 pub fn times_in(trace: &Trace, windows: &Range<u64>) -> RunTimes {
     let columns = Columns::of(trace);
-    let absent = u64::from(trace.run.ranks).saturating_sub(trace.ranks.len() as u64);
-    let ranks: Vec<&RankTrace> = trace.ranks.iter().collect();
-    let basis = if has_all(&ranks, columns, windows) { Basis::Census } else { Basis::Measured };
-    let job = Job { trace, ranks: &ranks, absent };
+    let job = Job::of(trace);
+    let basis = if has_all(&job.ranks, columns, windows) { Basis::Census } else { Basis::Measured };
     of_ranks(&job, None, by_windows(&job, columns, windows), basis, windows)
 }
 
@@ -347,7 +350,7 @@ impl Costs {
 }
 
 /// Ranks by their totals by function, which all of them have where summaries are the sample's only.
-fn from_totals(&Job { trace, ranks, .. }: &Job<'_>, columns: Columns) -> (Vec<RankTime>, Lacking) {
+fn from_totals(Job { trace, ranks, .. }: &Job<'_>, columns: Columns) -> (Vec<RankTime>, Lacking) {
     let mut lacking = Lacking::new();
     let mpi = mpi_by_rank(trace);
     let of = |rank: &&RankTrace| {

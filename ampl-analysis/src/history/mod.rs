@@ -87,12 +87,12 @@ impl Row {
 /// Changes of the elapsed time of `rows`, which are of one kind and in the order of their starts: index of the first row
 /// after each change, and the change. Runs that did not come to their end have no part in it, and a run of several records
 /// has one.
-pub fn changes_of(rows: &[Row]) -> Vec<(usize, Change)> {
+pub fn changes_of<'a>(rows: &'a [Row]) -> Vec<(usize, Change)> {
     let mut seen = HashSet::new();
-    let mut is_first = |row: &Row| seen.insert((row.started_ns, row.job.clone(), row.run.clone()));
-    let whole: Vec<usize> = (0..rows.len())
-        .filter(|&at| rows[at].complete && rows[at].elapsed_ns > 0 && is_first(&rows[at]))
-        .collect();
+    let mut counts = |row: &'a Row| {
+        row.complete && row.elapsed_ns > 0 && seen.insert((row.started_ns, &row.job, &row.run))
+    };
+    let whole: Vec<usize> = (0..rows.len()).filter(|&at| counts(&rows[at])).collect();
     let times: Vec<f64> = whole.iter().map(|&at| rows[at].elapsed_ns as f64).collect();
     changes(&times).into_iter().map(|change| (whole[change.at], change)).collect()
 }

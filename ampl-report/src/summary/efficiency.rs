@@ -48,9 +48,9 @@ pub(super) fn write(out: &mut Page, trace: &Trace, plan: Option<&Plan>) {
 /// Writes the run's numbers; where the program `paused` ampl they are of the time observed.
 fn of_run(out: &mut Page, trace: &Trace, plan: Option<&Plan>, run: &RunTimes, paused: bool) {
     let whole = run.extent() == Extent::Whole;
+    let programs = efficiency::by_program(trace);
     let Some(shares) = Shares::of(&run.times).filter(|_| run.extent() != Extent::Little) else {
         unknown(out, run, paused);
-        let programs = efficiency::by_program(trace);
         crate::efficiency::of_programs(&programs).iter().for_each(|line| paragraph(out, "", line));
         return;
     };
@@ -65,7 +65,6 @@ fn of_run(out: &mut Page, trace: &Trace, plan: Option<&Plan>, run: &RunTimes, pa
         false => "of the ranks' time computes: the product of the next two",
     };
     field(out, "parallel", &line(shares.parallel, product, "computes"));
-    let programs = efficiency::by_program(trace);
     if !programs.is_empty() {
         field(out, "load balance", "not compared across programs, which do different work");
     } else if let (Some(balance), Some(slowest)) = (shares.load_balance, shares.slowest) {

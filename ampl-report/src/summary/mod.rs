@@ -23,7 +23,7 @@ use ampl_reader::{Trace, directory};
 pub use missing_data::{done_less, not_covered};
 pub use storage::trace_file;
 
-use crate::human::{bytes, count, digits, duration, fit, percent, plural, shell_word, wrap};
+use crate::human::{bytes, count, digits, duration, fit, percent, plain, plural, shell_word, wrap};
 use crate::layout::{Page, field, paragraph};
 use crate::programs::title as names;
 use crate::verdict::next as command;
@@ -99,7 +99,7 @@ pub fn title(trace: &Trace) -> String {
         (_, "") => "a run whose program is not known".to_owned(),
         _ => command,
     };
-    title.replace(char::is_control, "\u{fffd}")
+    plain(&title)
 }
 
 /// Facts about a run, each with its label: library, processes, clocks, run time.
