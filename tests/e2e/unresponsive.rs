@@ -9,7 +9,7 @@ use ampl_tests::process;
 use ampl_tests::run::{Form, monitor};
 
 const RANKS: u32 = 12;
-const TURNS: u64 = 1000;
+const TURNS: u64 = 300;
 
 #[test]
 fn who_gives_up_says_so() {

@@ -84,8 +84,13 @@ fn has_static_libc() -> bool {
     output(Command::new("cc").arg("-print-file-name=libc.a")).is_some_and(|path| path.contains('/'))
 }
 
-/// Apart from the command: together, the library would be built with every feature that the command asks for.
-fn build_library() -> Result<()> {
+/// Builds the library as it is released.
+///
+/// Apart from the command: together, it would be built with every feature that the command asks for.
+///
+/// # Errors
+/// As [`run`].
+pub fn build_library() -> Result<()> {
     // By rustc itself: clippy's driver, which the checks may compile with, leaves optimisations out.
     let mut build = cargo();
     build.args(["build", "--release", "-p", "ampl-preload"]).env_remove("RUSTC_WORKSPACE_WRAPPER");

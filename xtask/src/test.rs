@@ -44,8 +44,12 @@ pub fn run(extent: Extent) -> Result<()> {
     }
     // Of the whole workspace: fewer packages would have shared ones built again with fewer features.
     let unit = ["test", "--workspace", "--exclude", "ampl-tests"];
-    step("unit and property tests", || run_command(cargo().args(unit)))?;
-    let dist = step("the library as it is released", dist::checked)?;
+    // The library's last crate takes one processor for long: it is built beside the tests.
+    let library = std::thread::spawn(|| step("the library as it is released", dist::build_library));
+    let tested = step("unit and property tests", || run_command(cargo().args(unit)));
+    library.join().expect("a step returns its error")?;
+    tested?;
+    let dist = step("the command and what else is installed", dist::checked)?;
     step("end to end over MPI", || {
         let mut tests = cargo();
         // Beside the command, which has no tests of these kinds, for the same features of what both need.
