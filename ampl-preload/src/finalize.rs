@@ -14,7 +14,7 @@ use ampl_agent::shared::Shared;
 use ampl_agent::transport::TransportError;
 use ampl_core::units::Rank;
 use ampl_trace::census::Census;
-use ampl_trace::format::{Part, Writer, rank_parts, round_facts, run_parts};
+use ampl_trace::format::{Part, Writer, rank_parts, round_facts, round_gaps, run_parts};
 use ampl_trace::from_journal::{Compacted, Within, compact_within};
 use ampl_trace::places::Places;
 use ampl_trace::record::TEXT_METADATA;
@@ -285,6 +285,7 @@ impl Finalizer {
             if self.shared.plan.leaves_out_summaries() {
                 own.rank.leave_out_summaries();
             }
+            round_gaps(&self.shared.plan, &mut own.rank);
             own
         })
     }

@@ -81,6 +81,29 @@ fn walk<B: Bits>(bits: &mut B, nodes: &mut [Node], width: u32, value: u64) -> u6
     at & ((1 << width) - 1)
 }
 
+/// Mean of the latest numbers of a column.
+#[derive(Clone, Copy, Debug)]
+pub struct Mean(Option<u64>);
+
+impl Mean {
+    /// Before the first number.
+    pub const NEW: Self = Self(None);
+    /// Weight of a number is this share of the rest's.
+    const SHARE: u64 = 16;
+
+    /// The mean; 0 before the first number.
+    pub fn value(self) -> u64 {
+        self.0.unwrap_or(0)
+    }
+
+    /// Adds a number.
+    pub fn add(&mut self, number: u64) {
+        let mean = self.0.unwrap_or(number);
+        let step = number.abs_diff(mean) / Self::SHARE;
+        self.0 = Some(if number < mean { mean - step } else { mean + step });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

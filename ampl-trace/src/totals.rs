@@ -275,6 +275,11 @@ impl Totals {
         self.shares.iter().map(|(&(function, rank), &share)| (function, rank, share))
     }
 
+    /// Calls of `rank` of `function`.
+    pub fn calls(&self, function: u16, rank: u32) -> u64 {
+        self.shares.get(&(function, rank)).map_or(0, |share| share.calls)
+    }
+
     /// Calls and time of each rank in `function`, by rank.
     pub fn shares_of(&self, function: u16) -> impl Iterator<Item = (u32, Share)> + '_ {
         let shares = self.shares.range((function, 0)..=(function, u32::MAX));

@@ -2,9 +2,9 @@
 //!
 //! A bundle has at most [`MOST_RANKS`] ranks and few bytes of each, so that reading a rank of it stays cheap.
 
+use super::gaps::Counted;
 use super::kind::Kind;
-use super::sections::{squeezed, unsqueezed};
-use super::{places, windows};
+use super::{gaps, places, windows};
 use crate::bits::{Reader, Writer};
 use crate::column::LIMIT;
 use crate::gaps::Gaps;
@@ -46,8 +46,8 @@ enum Coding {
         digits: u32,
         before: Vec<u8>,
     },
-    /// Payloads, each behind its length.
-    Gaps(Vec<u8>),
+    /// Gaps, and the calls of the process.
+    Gaps(Vec<(Gaps, Option<Counted>)>),
 }
 
 impl Bundler {
@@ -66,8 +66,9 @@ impl Bundler {
         Some(Self { kind, ranks: Vec::new(), coding })
     }
 
-    /// Adds the section of a rank behind those so far; false where it does not fit in here.
-    pub fn add(&mut self, rank: u32, payload: &[u8]) -> bool {
+    /// Adds the section of a rank behind those so far; false where it does not fit in here. `calls` are those of its
+    /// process, where they are known.
+    pub fn add(&mut self, rank: u32, payload: &[u8], calls: impl Fn() -> Option<Counted>) -> bool {
         let is_next = self.ranks.last().is_none_or(|&last| last < rank);
         if !is_next || self.ranks.len() == MOST_RANKS || payload.len() > MOST_BYTES {
             return false;
@@ -90,11 +91,7 @@ impl Bundler {
                 }
                 _ => false,
             },
-            Coding::Gaps(all) => {
-                varint::put(all, payload.len() as u64);
-                all.extend_from_slice(payload);
-                true
-            }
+            Coding::Gaps(all) => Gaps::read(payload).map(|gaps| all.push((gaps, calls()))).is_some(),
         };
         if added {
             self.ranks.push(rank);
@@ -120,7 +117,7 @@ impl Bundler {
                 payload.push(digits as u8);
                 payload.extend(coder.bits.into_bytes());
             }
-            Coding::Gaps(all) => payload.extend(squeezed(&all)),
+            Coding::Gaps(all) => payload.extend(gaps::encode(&all)),
         }
         Some((self.kind.of_many()?, first, payload))
     }
@@ -143,8 +140,13 @@ fn ranks(first: u32, payload: &[u8]) -> Option<(Vec<u32>, &[u8])> {
 }
 
 /// The ranks of a bundle of that kind from `first` on, ascending, with their contents; `None` where the payload makes no
-/// sense.
-pub fn decode(kind: Kind, first: u32, payload: &[u8]) -> Option<Vec<(u32, Content)>> {
+/// sense. `calls` are those of a rank's process, where they are known.
+pub fn decode(
+    kind: Kind,
+    first: u32,
+    payload: &[u8],
+    calls: impl Fn(u32) -> Option<Counted>,
+) -> Option<Vec<(u32, Content)>> {
     let (ranks, payload) = ranks(first, payload)?;
     let mut found: Vec<(u32, Content)> = Vec::with_capacity(ranks.len());
     match kind {
@@ -170,13 +172,8 @@ pub fn decode(kind: Kind, first: u32, payload: &[u8]) -> Option<Vec<(u32, Conten
             coder.bits.is_sound().then_some(())?;
         }
         Kind::GapsOfRanks => {
-            let all = unsqueezed(payload)?;
-            let mut reader = varint::Reader::new(&all);
-            for rank in ranks {
-                let length = usize::try_from(reader.get()?).ok()?;
-                found.push((rank, Content::Gaps(Gaps::read(reader.take(length)?)?)));
-            }
-            reader.is_empty().then_some(())?;
+            let all = gaps::decode(&ranks, payload, calls)?.into_iter().map(Content::Gaps);
+            found.extend(ranks.into_iter().zip(all));
         }
         _ => return None,
     }
@@ -220,12 +217,12 @@ mod tests {
     fn check(kind: Kind, sections: &[(u32, Vec<u8>)]) {
         let mut bundler = Bundler::new(kind, &sections[0].1).expect("a kind that is bundled");
         for (rank, payload) in sections {
-            assert!(bundler.add(*rank, payload), "{rank}");
+            assert!(bundler.add(*rank, payload, || None), "{rank}");
         }
         let last = sections[sections.len() - 1].0;
-        assert!(!bundler.add(last, &sections[0].1), "out of order");
+        assert!(!bundler.add(last, &sections[0].1, || None), "out of order");
         let (many, first, payload) = bundler.finish().expect("ranks");
-        let found = decode(many, first, &payload).expect("it makes sense");
+        let found = decode(many, first, &payload, |_| None).expect("it makes sense");
         assert_eq!(found.len(), sections.len());
         for ((rank, content), (expected, payload)) in found.iter().zip(sections) {
             assert_eq!(rank, expected);
@@ -238,7 +235,7 @@ mod tests {
             }
         }
         for cut in (0..payload.len()).step_by(payload.len() / 4 + 1) {
-            let _ = decode(many, first, &payload[..cut]);
+            let _ = decode(many, first, &payload[..cut], |_| None);
         }
     }
 
@@ -271,8 +268,8 @@ mod tests {
         fn any_bytes_end(bytes: Vec<u8>, ranks in 0..4u8) {
             let some = [&[1, 0, ranks][..], &bytes].concat();
             for kind in [Kind::AddressesOfRanks, Kind::WindowsOfRanks, Kind::WeightsOfRanks, Kind::GapsOfRanks] {
-                let _ = decode(kind, 7, &bytes);
-                let _ = decode(kind, 7, &some);
+                let _ = decode(kind, 7, &bytes, |_| None);
+                let _ = decode(kind, 7, &some, |_| None);
             }
         }
     }
@@ -281,12 +278,12 @@ mod tests {
     fn a_bundle_has_room_for_so_many_ranks_and_not_for_long_sections() {
         let payload = places_of(&[1 << 33]);
         let mut bundler = Bundler::new(Kind::Addresses, &payload).unwrap();
-        assert!((0..MOST_RANKS as u32).all(|rank| bundler.add(2 * rank, &payload)));
-        assert!(!bundler.add(600, &payload));
+        assert!((0..MOST_RANKS as u32).all(|rank| bundler.add(2 * rank, &payload, || None)));
+        assert!(!bundler.add(600, &payload, || None));
         let (kind, first, coded) = bundler.finish().unwrap();
-        assert_eq!(decode(kind, first, &coded).unwrap().len(), MOST_RANKS);
+        assert_eq!(decode(kind, first, &coded, |_| None).unwrap().len(), MOST_RANKS);
         let mut bundler = Bundler::new(Kind::Addresses, &payload).unwrap();
-        assert!(!bundler.add(0, &places_of(&vec![u64::MAX >> 1; 4096])), "too long");
+        assert!(!bundler.add(0, &places_of(&vec![u64::MAX >> 1; 4096]), || None), "too long");
         assert!(bundler.finish().is_none());
         assert!(Bundler::new(Kind::Times, &payload).is_none());
     }
@@ -295,10 +292,10 @@ mod tests {
     fn equal_windows_are_shared() {
         let payload = windows_of(&[5, 6, 7], 0);
         let mut bundler = Bundler::new(Kind::Windows, &payload).unwrap();
-        assert!((0..200).all(|rank| bundler.add(rank, &payload)));
+        assert!((0..200).all(|rank| bundler.add(rank, &payload, || None)));
         let (kind, first, coded) = bundler.finish().unwrap();
         assert!(coded.len() < payload.len() + 16, "{}", coded.len());
-        let found = decode(kind, first, &coded).unwrap();
+        let found = decode(kind, first, &coded, |_| None).unwrap();
         let entries = |index: usize| match &found[index].1 {
             Content::Windows(windows) => windows.entries().as_ptr(),
             other => panic!("{other:?}"),

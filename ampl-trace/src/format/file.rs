@@ -3,18 +3,18 @@
 use std::sync::OnceLock;
 
 use ampl_core::message::Decision;
-use rustc_hash::FxHashMap;
 
 use super::bundle::{self, Content};
 use super::kind::Kind;
+use super::processes;
 use super::sections::{restore, unsqueezed};
 use super::trace::{account, finish, lines, place_sites};
 use super::v1::{Entry, Index};
-use super::{processes, weights, windows};
+use super::weights::Decoded;
 use crate::census::Census;
 use crate::error::{Damage, ReadError};
 use crate::metadata::Metadata;
-use crate::model::{Process, RankTrace, RunInfo, Sizes, Trace, WindowSummaries};
+use crate::model::{Process, RankTrace, RunInfo, Sizes, Trace};
 use crate::structure::{CallSites, JobStructure};
 use crate::totals::Totals;
 
@@ -166,6 +166,14 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
         })
     }
 
+    /// Exact totals, where the file has some that can be read.
+    fn known_totals(&self) -> Option<&Totals> {
+        let totals = self.totals();
+        let is_whole = self.totals.get().is_some_and(|(_, damage)| damage.is_empty());
+        let has_any = self.entries.iter().any(|entry| entry.kind() == Some(Kind::Aggregates));
+        (is_whole && has_any).then_some(totals)
+    }
+
     /// Differences of sums over ranks from those of their rounded summaries; none where they cannot be read.
     pub fn census(&self) -> &Census {
         self.once(&self.census, Kind::Census, |census: &mut Census, payload| {
@@ -178,7 +186,7 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     pub fn processes(&self) -> &[Process] {
         let all: &Vec<Process> =
             self.once(&self.processes, Kind::Processes, |all: &mut Vec<Process>, payload| {
-                let read = facts(payload, |process| all.push(process));
+                let read = facts(payload, || self.known_totals(), |process| all.push(process));
                 last_by_rank(all, |process| process.rank);
                 read
             });
@@ -223,10 +231,20 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
 
     /// Contents of a section of several ranks, ascending by rank.
     fn contents<'a>(&'a self, many: &'a Many) -> Result<&'a [(u32, Content)], &'a Damage> {
+        self.contents_with(many, |rank| self.process(rank))
+    }
+
+    /// As [`contents`](Self::contents), by the facts about the process of each rank.
+    fn contents_with<'a, 'b>(
+        &'a self,
+        many: &'a Many,
+        process: impl Fn(u32) -> Option<&'b Process>,
+    ) -> Result<&'a [(u32, Content)], &'a Damage> {
         let read = || {
             let of_all = |damage: Damage| Damage { rank: None, ..damage };
             let payload = self.entries[many.index as usize].payload(self.bytes()).map_err(of_all)?;
-            let decoded = bundle::decode(many.kind, many.first, payload);
+            let calls = |rank| process(rank).map(|process| process.calls.clone());
+            let decoded = bundle::decode(many.kind, many.first, payload, calls);
             decoded.ok_or_else(|| malformed(many.kind, None))
         };
         many.contents.get_or_init(read).as_deref()
@@ -339,7 +357,8 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
         self.once(&self.processes, Kind::Processes, |_: &mut Vec<Process>, payload| {
             // Each process takes a bit or more. A damaged count may still ask for more than there is.
             let _ = ranks.try_reserve_exact(expected.min(8 * payload.len()));
-            facts(payload, |process| ranks.push(RankTrace { process, ..RankTrace::default() }))
+            let add = |process| ranks.push(RankTrace { process, ..RankTrace::default() });
+            facts(payload, || self.known_totals(), add)
         });
         let known = self.processes.get().map_or(&[][..], |(processes, _)| processes);
         if ranks.is_empty() {
@@ -351,6 +370,13 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
         let has = |ranks: &[RankTrace], number: u32| {
             ranks.binary_search_by_key(&number, |rank| rank.process.rank).is_ok()
         };
+        for many in &self.of_many {
+            let process = |number| {
+                let found = ranks.binary_search_by_key(&number, |rank: &RankTrace| rank.process.rank);
+                found.ok().map(|index| &ranks[index].process)
+            };
+            let _ = self.contents_with(many, process);
+        }
         // A rank without facts about its process still has its number; its calls may be all that is stored of it.
         let own = self.own_ranks();
         let others: Vec<u32> =
@@ -422,40 +448,13 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     }
 }
 
-/// Windows that have been decoded, by what they are of, the number of the rank's windows and whether it was finalized.
-#[derive(Default)]
-struct Decoded<'a>(FxHashMap<(Stored<'a>, u64, bool), Option<WindowSummaries>>);
-
-/// Place of windows in a file.
-#[derive(PartialEq, Eq, Hash)]
-enum Stored<'a> {
-    Payload(&'a [u8]),
-    /// The address of those that a section of several ranks has once.
-    Shared(usize),
-}
-
-impl<'a> Decoded<'a> {
-    /// The windows in `payload` of a `process`; `None` where it makes no sense.
-    fn windows(&mut self, payload: &'a [u8], process: &Process) -> Option<WindowSummaries> {
-        let key = (Stored::Payload(payload), process.windows, process.finalized);
-        let decode = || Some(weights::filled(windows::decode(payload)?, process).into());
-        self.0.entry(key).or_insert_with(decode).clone()
-    }
-
-    /// The windows that are `stored` of a `process`, as long as the file has them.
-    fn shared(&mut self, stored: &WindowSummaries, process: &Process) -> WindowSummaries {
-        if process.windows == 0 {
-            return stored.clone();
-        }
-        let key = (Stored::Shared(stored.entries().as_ptr() as usize), process.windows, process.finalized);
-        let fill = || Some(weights::filled(stored.entries().to_vec(), process).into());
-        self.0.entry(key).or_insert_with(fill).clone().unwrap_or_default()
-    }
-}
-
 /// Passes the facts about processes in `payload` to `take`; `None` where it makes no sense.
-fn facts(payload: &[u8], take: impl FnMut(Process)) -> Option<()> {
-    if processes::is_coded(payload) { processes::decode(payload, take) } else { lines(payload, take) }
+fn facts<'a>(
+    payload: &[u8],
+    totals: impl FnOnce() -> Option<&'a Totals>,
+    take: impl FnMut(Process),
+) -> Option<()> {
+    if processes::is_coded(payload) { processes::decode(payload, totals, take) } else { lines(payload, take) }
 }
 
 /// Sorts by rank, and leaves the last one of each.

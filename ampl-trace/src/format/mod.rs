@@ -4,16 +4,19 @@
 
 mod bundle;
 mod file;
+mod gaps;
 pub mod kind;
 mod places;
 mod processes;
 mod sections;
+mod succession;
 mod trace;
 pub mod v1;
 mod weights;
 mod windows;
 
 pub use file::TraceFile;
+pub use gaps::round_gaps;
 pub use kind::Kind;
 pub use processes::round_facts;
 pub use sections::{Part, rank_parts, run_parts};

@@ -7,9 +7,10 @@ use ampl_core::message::Decision;
 
 use super::bundle::{Bundler, MOST_BYTES};
 use super::file::TraceFile;
+use super::gaps::Counted;
 use super::kind::Kind;
 use super::processes;
-use super::sections::{Part, Unsqueezed, run_parts, squeezed};
+use super::sections::{Part, Unsqueezed, run_parts, squeezed, unsqueezed};
 use super::v1;
 use crate::census::Census;
 use crate::error::ReadError;
@@ -22,6 +23,8 @@ use crate::totals::Totals;
 pub struct Writer<W> {
     file: v1::Writer<W>,
     processes: Vec<u8>,
+    /// The section of the totals.
+    totals: Vec<u8>,
     /// Sections of the latest ranks that are small, by their kind.
     bundles: BTreeMap<Kind, Bundler>,
 }
@@ -32,7 +35,12 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Errors of `out`.
     pub fn new(out: W) -> io::Result<Self> {
-        Ok(Self { file: v1::Writer::new(out)?, processes: Vec::new(), bundles: BTreeMap::new() })
+        Ok(Self {
+            file: v1::Writer::new(out)?,
+            processes: Vec::new(),
+            totals: Vec::new(),
+            bundles: BTreeMap::new(),
+        })
     }
 
     /// Appends the calls of the ranks.
@@ -48,7 +56,8 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Errors of `out`.
     pub fn totals(&mut self, totals: &Totals) -> io::Result<()> {
-        self.file.section(Kind::Aggregates, None, &squeezed(&totals.encode()))
+        self.totals = squeezed(&totals.encode());
+        self.file.section(Kind::Aggregates, None, &self.totals)
     }
 
     /// Appends what the ranks' rounded summaries lack.
@@ -65,12 +74,16 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Errors of `out`.
     pub fn rank(&mut self, parts: &[Part<'_>]) -> io::Result<()> {
+        let calls = || {
+            let facts = parts.iter().find(|part| part.kind == Kind::Processes)?;
+            Some(serde_json::from_slice::<Process>(&facts.payload).ok()?.calls)
+        };
         for part in parts {
             if part.kind == Kind::Processes {
                 self.processes.extend_from_slice(&part.payload);
                 self.processes.push(b'\n');
             } else if let Some(rank) = part.rank.filter(|_| part.payload.len() <= MOST_BYTES) {
-                self.bundle(part.kind, rank, &part.payload)?;
+                self.bundle(part.kind, rank, &part.payload, calls)?;
             } else {
                 self.file.section(part.kind, part.rank, &part.payload)?;
             }
@@ -79,15 +92,22 @@ impl<W: Write> Writer<W> {
     }
 
     /// Adds a section of a rank to the bundle of its kind, or to a new one where it does not fit in.
-    fn bundle(&mut self, kind: Kind, rank: u32, payload: &[u8]) -> io::Result<()> {
-        if self.bundles.get_mut(&kind).is_some_and(|bundle| bundle.add(rank, payload)) {
+    /// `calls` are those of the rank's process by function, where they are known.
+    fn bundle(
+        &mut self,
+        kind: Kind,
+        rank: u32,
+        payload: &[u8],
+        calls: impl Fn() -> Option<Counted>,
+    ) -> io::Result<()> {
+        if self.bundles.get_mut(&kind).is_some_and(|bundle| bundle.add(rank, payload, &calls)) {
             return Ok(());
         }
         if let Some(full) = self.bundles.remove(&kind) {
             self.put_bundle(full)?;
         }
         if let Some(mut bundle) = Bundler::new(kind, payload)
-            && bundle.add(rank, payload)
+            && bundle.add(rank, payload, &calls)
         {
             self.bundles.insert(kind, bundle);
             return Ok(());
@@ -135,7 +155,10 @@ impl<W: Write> Writer<W> {
         let facts: Result<Vec<Process>, _> = documents.map(serde_json::from_slice).collect();
         // Lines that came from elsewhere and are no facts stay as they are.
         let payload = match facts {
-            Ok(facts) => processes::encode(&facts),
+            Ok(facts) => {
+                let totals = || Totals::decode(&unsqueezed(&self.totals)?);
+                processes::encode(&facts, || totals().filter(|_| !self.totals.is_empty()))
+            }
             Err(_) => squeezed(&self.processes),
         };
         self.file.section(Kind::Processes, None, &payload)?;

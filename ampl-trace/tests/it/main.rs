@@ -12,5 +12,6 @@ mod recorder;
 mod regions;
 mod structure;
 mod timing;
+mod totals_only;
 mod unify;
 mod unknown_communicators;

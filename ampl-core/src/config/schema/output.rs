@@ -66,8 +66,10 @@ settings! {
                 range: "in [0, 1)",
                 wanted: "a relative error in [0, 1), such as 0.001 or \"0.1%\"",
             },
-            "Relative error of each measured time and counter in these vectors, and of processor times of processes. Their \
-             sums over ranks stay exact, as do bytes and calls; with `verify` all does. 0 stores exact values.",
+            "Relative error of each measured time and counter in these vectors, whose sums over ranks stay exact, and of \
+             processor times and context switches of processes. Bytes and calls are exact; with `verify` all is. With \
+             `rank_summaries = \"off\"` times that ranks ran are stored to 12 bits, and first and last moments of gaps of a \
+             job without calls to a thousandth of these. 0 stores exact values.",
             default("0.001"), examples("0.01", "1.5");
         max_bytes: Option<u64> = None,
             Maybe(Text { read: marker::size, write: |bytes: &u64| Some(format!("\"{bytes}B\"")) }),
