@@ -119,6 +119,8 @@ pub(crate) struct OpenWindow {
     pub fallen_back: bool,
     /// When windows follow steps, once they are announced; of the calls the first.
     pub steps: Option<StepMarker>,
+    /// True where these replace others: the clock ends no window before the first visit.
+    pub replaced: bool,
     /// Ticks paused before it began.
     pub paused_before: u64,
     /// Totals that threads have left for it.
@@ -177,6 +179,7 @@ impl Shared {
             markers_met: 0,
             fallen_back: false,
             steps: None,
+            replaced: false,
             paused_before: 0,
             left: Totals::new(&events),
             closed: Closed::default(),

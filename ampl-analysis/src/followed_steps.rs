@@ -25,6 +25,8 @@ pub struct Following<'a> {
     pub from: u64,
     /// Ranks that do not follow them: they ended before.
     pub without: RankSet,
+    /// The first window that was to follow other steps before: parts of these, or of a loop that was over.
+    pub replaces: Option<u64>,
     /// The first window that the clock ends again on some rank, as steps did not go on.
     pub until: Option<u64>,
 }
@@ -97,7 +99,10 @@ pub fn followed<'a>(trace: &'a Trace, plan: &Plan) -> Option<Result<Following<'a
         return None;
     }
     let own = |rank: &'a RankTrace| Some((rank.process.rank, rank.process.followed.as_deref()?));
-    let all: Vec<(u32, &FollowedSteps)> = trace.ranks.iter().filter_map(own).collect();
+    let mut all: Vec<(u32, &FollowedSteps)> = trace.ranks.iter().filter_map(own).collect();
+    // A rank may have ended before it followed those that replaced others.
+    let latest = all.iter().map(|of| of.1.window).max();
+    all.retain(|of| Some(of.1.window) == latest);
     let Some(&(_, steps)) = all.first() else { return Some(Err(reason(trace, plan))) };
     let is_late = |own: &FollowedSteps| own.first_window > own.window;
     let ranks = |late: bool| RankSet::from_iter(all.iter().filter(|of| is_late(of.1) == late).map(|of| of.0));
@@ -109,7 +114,10 @@ pub fn followed<'a>(trace: &'a Trace, plan: &Plan) -> Option<Result<Following<'a
             None => calls.push((own, vec![rank])),
         }
     }
-    let without = trace.ranks.iter().filter(|rank| rank.process.followed.is_none());
+    let follows = |rank: &RankTrace| rank.process.followed.as_ref().map(|own| own.window) == latest;
+    let without = trace.ranks.iter().filter(|rank| !follows(rank));
+    // What the clock ended before is of those that were replaced.
+    let is_of_these = |window: &u64| steps.replaces.is_none() || *window >= steps.window;
     Some(Ok(Following {
         steps,
         calls: calls.into_iter().map(|(own, ranks)| (own, RankSet::from_iter(ranks))).collect(),
@@ -117,20 +125,21 @@ pub fn followed<'a>(trace: &'a Trace, plan: &Plan) -> Option<Result<Following<'a
         late: ranks(true),
         from: all.iter().map(|of| of.1.first_window).max().unwrap_or(steps.window),
         without: RankSet::from_iter(without.map(|rank| rank.process.rank)),
-        until: trace.ranks.iter().filter_map(by_clock).min(),
+        replaces: all.iter().filter_map(|of| of.1.replaces).min(),
+        until: trace.ranks.iter().flat_map(by_clock).filter(is_of_these).min(),
     }))
 }
 
-/// The first window that the clock has ended on `rank` for want of steps.
-fn by_clock(rank: &RankTrace) -> Option<u64> {
-    rank.process.steps.iter().find(|step| step.level == Level::Clock).map(|step| step.window)
+/// Windows from which on the clock has ended those of `rank` for want of steps.
+fn by_clock(rank: &RankTrace) -> impl Iterator<Item = u64> {
+    rank.process.steps.iter().filter(|step| step.level == Level::Clock).map(|step| step.window)
 }
 
 fn reason(trace: &Trace, plan: &Plan) -> NotFollowed {
     if plan.config.trace.structure != Keep::All {
         return NotFollowed::NotRecorded;
     }
-    if trace.ranks.iter().any(|rank| by_clock(rank).is_some()) {
+    if trace.ranks.iter().any(|rank| by_clock(rank).next().is_some()) {
         return NotFollowed::LoopEnded;
     }
     let named = trace.ranks.iter().find_map(|rank| rank.process.unannounced.as_deref().copied());

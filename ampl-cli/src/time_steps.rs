@@ -18,6 +18,8 @@ pub struct TimeSteps {
     /// The visit of the call from which on windows follow steps, and the window that it begins.
     visit: Option<u64>,
     window: Option<u64>,
+    /// The first window that was to follow other steps before these; null where there were none.
+    replaces: Option<u64>,
     /// The first window that the clock ends again, as no step came.
     until: Option<u64>,
     /// Ranks that follow them from a later window on, and those that never did.
@@ -43,6 +45,7 @@ impl TimeSteps {
             every: Some(steps.every),
             visit: Some(steps.visit),
             window: Some(steps.window),
+            replaces: following.replaces,
             until: following.until,
             late: following.late.to_string(),
             without: following.without.to_string(),

@@ -78,6 +78,8 @@ struct Row<'a> {
     wind_down_calls: Option<f64>,
     /// Calls of a rank inside the loop that were counted and not recorded: there may be more steps.
     missing_calls: Option<f64>,
+    /// Steps of the program that one of these may hold, as its parts are alike, or come in turns.
+    bodies_may_hold: Option<u64>,
     /// Data that the number rests on: `calls` by function and place, or their `arguments`, too.
     basis: Option<&'static str>,
     /// Ranks of the job, and those whose calls are stored.
@@ -126,6 +128,7 @@ impl<'a> Row<'a> {
             start_up_calls: found.start_up,
             wind_down_calls: found.wind_down,
             missing_calls: found.missing,
+            bodies_may_hold: found.may_hold.filter(|&steps| steps > 1),
             basis: found.by_arguments.map(|is_so| if is_so { "arguments" } else { "calls" }),
             ranks: found.ranks,
             examined: found.examined,

@@ -8,11 +8,15 @@
 //! Ranks at the edges of a grid may have no call in common. A rank that makes the calls of two others tells how many
 //! visits of one belong to as many steps as visits of the other. Where shared calls so join all ranks, all of them are
 //! announced, each with its own visit of the same step.
+//!
+//! A loop inside of a long first step looks like steps until the second one has come. Where all ranks name other calls
+//! than those that were announced, these are announced instead, once.
 
 use ampl_core::config::Marker;
 use ampl_core::message::{CensusWindow, NamedCall, StepAnnouncement, StepSums};
 use ampl_core::plan::Plan;
 use ampl_core::units::WindowId;
+use ampl_core::window_growth::WindowGrowth;
 
 use crate::tree::{ARITY, Topology};
 
@@ -36,8 +40,19 @@ pub struct StepFinder {
     round: u64,
     /// Steps that the configuration asks for in a window.
     every: u64,
-    is_announced: bool,
+    growth: WindowGrowth,
+    announced: Option<Announced>,
     seen: Naming,
+}
+
+/// An announcement that has been made.
+#[derive(Clone, Debug)]
+struct Announced {
+    steps: StepAnnouncement,
+    /// Periods that its windows last.
+    periods: f64,
+    /// True where it replaced another.
+    is_last: bool,
 }
 
 /// Numbers of ranks that name calls of their steps.
@@ -61,7 +76,8 @@ impl StepFinder {
             // Ranks take and pass on messages once a window at least, unless they are late.
             round: 2 * (u64::from(height) + 1),
             every: plan.config.window.every.max(1).into(),
-            is_announced: false,
+            growth: WindowGrowth::new(plan.config.window.max),
+            announced: None,
             seen: Naming::default(),
         })
     }
@@ -69,48 +85,73 @@ impl StepFinder {
     /// Takes the next window; returns what is to be announced.
     pub fn end_window(&mut self, census: &CensusWindow) -> Option<StepAnnouncement> {
         let (windows, steps) = (census.windows(), &census.partial.steps);
-        if census.reported > 0 && !self.is_announced {
+        if census.reported > 0 && self.announced.is_none() {
             let most = steps.named.first().map_or(0, |named| named.reports);
             let [reported, naming, agreeing] =
                 [census.reported, steps.naming, most].map(|number| number.div_ceil(windows));
             self.seen = Naming { reported, naming, agreeing };
         }
         let is_whole = !census.late && Some(census.reported) == self.ranks.checked_mul(windows);
-        if !is_whole || self.is_announced {
+        let is_open = match &self.announced {
+            None => true,
+            // Some rank still names those of before.
+            Some(before) => {
+                let is_known = |named: &NamedCall| before.steps.calls.iter().any(|of| of.0 == named.call);
+                !before.is_last && !steps.named.iter().any(is_known)
+            }
+        };
+        if !(is_whole && is_open) {
             return None;
         }
         let announced = self.announcement(census, steps)?;
-        self.is_announced = true;
-        Some(announced)
+        self.announced = Some(announced.clone());
+        Some(announced.steps)
     }
 
-    fn announcement(&self, census: &CensusWindow, steps: &StepSums) -> Option<StepAnnouncement> {
+    fn announcement(&self, census: &CensusWindow, steps: &StepSums) -> Option<Announced> {
         let of_all = |named: &&NamedCall| named.reports == census.reported;
         let common = steps.named.iter().find(of_all).map(std::slice::from_ref);
         let is_joined =
             steps.naming == census.reported && steps.sets() == 1 && !steps.is_cut && !steps.disagree;
         let named = common.or(is_joined.then_some(&steps.named[..]))?;
         let rate = f64::from(steps.rate);
-        let ahead = (2.0 * self.round as f64 * rate).ceil() as u64;
+        let last = census.last_window;
+        let periods = match &self.announced {
+            None => self.growth.units(last.0) as f64,
+            Some(before) => before.periods,
+        };
+        // Windows that follow steps may be shorter than ranks poll the tree.
+        let ahead = (2.0 * self.round as f64 * periods.max(1.0) * rate).ceil() as u64;
         // Visits that the set's first call has, or would have, on the rank that is furthest.
         let furthest = named.iter().map(|of| i128::from(of.visits) - i128::from(of.lead)).max()?;
         let first = furthest + i128::from(ahead.max(LEAST_AHEAD));
         let visit = |of: &NamedCall| u64::try_from(first + i128::from(of.lead)).ok();
         let steps_of_shortest = SHORTEST_NS as f64 / Marker::AUTO_PERIOD_NS as f64 * rate;
         let every = (steps_of_shortest / self.every as f64).ceil().max(1.0) as u64 * self.every;
+        let every = every.min(u16::MAX.into());
         let window_s = every as f64 / rate * Marker::AUTO_PERIOD_NS as f64 * 1e-9;
-        Some(StepAnnouncement {
+        // The clock ends windows up to there: one round leaves the numbers of most windows without a hole. Steps that are
+        // replaced end windows on ranks that have not heard of it: as many as fit before the first visit.
+        let next = match &self.announced {
+            None => last.0.saturating_add(1 + self.round),
+            Some(before) => {
+                let between = ahead.max(LEAST_AHEAD) as f64 / rate / before.periods;
+                let more = 1 + self.round + between.ceil() as u64;
+                last.max(before.steps.window).0.saturating_add(more)
+            }
+        };
+        let steps = StepAnnouncement {
             calls: named.iter().map(|of| Some((of.call, visit(of)?))).collect::<Option<_>>()?,
-            // The clock ends windows up to there: one round leaves the numbers of most windows without a hole.
-            window: WindowId(census.last_window.0.saturating_add(1 + self.round)),
-            every: every.min(u16::MAX.into()) as u16,
+            window: WindowId(next),
+            every: every as u16,
             timeout_s: (TIMEOUT_WINDOWS * window_s).max(LEAST_TIMEOUT_S).ceil().min(u16::MAX.into()) as u16,
-        })
+        };
+        Some(Announced { steps, periods: every as f64 / rate, is_last: self.announced.is_some() })
     }
 
     /// Ranks that named calls when nothing was announced; `None` after an announcement.
     pub fn unannounced(&self) -> Option<Naming> {
-        (!self.is_announced).then_some(self.seen)
+        self.announced.is_none().then_some(self.seen)
     }
 }
 
@@ -159,6 +200,32 @@ mod tests {
         assert_eq!(marker, expected.into());
         assert_eq!(finder.end_window(&census(&plan, 9, &ranks)), None);
         assert_eq!(finder.unannounced(), None);
+    }
+
+    #[test]
+    fn steps_that_turn_out_to_be_parts_of_others_are_replaced_once() {
+        const LONG: StepCall = StepCall { function: 7, path: 79 };
+        let plan = plan(2, 1);
+        let mut finder = StepFinder::new(&plan).unwrap();
+        let both = |call: StepCall, visits: u64, rate: f32| {
+            [own(&[(call, visits)], rate), own(&[(call, visits)], rate)]
+        };
+        let first = finder.end_window(&census(&plan, 8, &both(SUM, 40, 5.0))).expect("all name the sum");
+        assert_eq!(first.window, WindowId(13));
+        let mixed = [own(&[(SUM, 90)], 5.0), own(&[(LONG, 4)], 0.5)];
+        for ranks in [&mixed[..], &both(SUM, 91, 5.0), &[own(&[], 0.0), own(&[(LONG, 4)], 0.5)]] {
+            assert_eq!(finder.end_window(&census(&plan, 20, ranks)), None, "{ranks:?}");
+        }
+        // Half a step in a period, and four windows for a round. Until the visit there is time for 40 of the others.
+        let second = finder.end_window(&census(&plan, 30, &both(LONG, 5, 0.5))).expect("all name the other");
+        let expected = StepMarker { call: LONG, visit: 9, window: WindowId(75), every: 1, timeout_s: 10 };
+        assert_eq!(second, expected.into());
+        assert_eq!(finder.end_window(&census(&plan, 50, &both(SEND, 9, 0.5))), None, "once");
+        // Those of before may not have begun.
+        let mut finder = StepFinder::new(&plan).unwrap();
+        finder.end_window(&census(&plan, 8, &both(SUM, 40, 5.0))).unwrap();
+        let second = finder.end_window(&census(&plan, 9, &both(LONG, 2, 0.5))).unwrap();
+        assert_eq!(second.window, WindowId(58));
     }
 
     #[test]

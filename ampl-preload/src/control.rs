@@ -118,7 +118,7 @@ fn poll_and_check(state: &mut ThreadState, mut now: u64, poll_is_due: bool, chec
         // Close gathered windows first, so that this poll sends them.
         state.thread.close_gathered();
         state.thread.take_closings();
-        state.thread.look_for_steps();
+        state.thread.look_for_steps(now);
         now = poll(state, now);
         state.thread.follow_steps();
     }

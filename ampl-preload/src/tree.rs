@@ -29,8 +29,8 @@ pub struct Tree {
     children: Vec<Rank>,
     /// Update and first window of the directive that this rank has.
     applied: Option<(u64, WindowId)>,
-    /// True once this rank has the announcement of the program's steps.
-    knows_steps: bool,
+    /// First window of the announcement of the program's steps that this rank has.
+    announced: Option<WindowId>,
     finished: bool,
 }
 
@@ -57,7 +57,7 @@ impl Tree {
             summary,
             node,
             applied: None,
-            knows_steps: false,
+            announced: None,
             finished: false,
         }
     }
@@ -71,9 +71,7 @@ impl Tree {
     ///
     /// Returns true if anything was on its way.
     pub fn progress(&mut self, thread: &mut Thread) -> bool {
-        if !self.knows_steps {
-            self.node.name_steps(thread.shared().named_steps());
-        }
+        self.node.name_steps(thread.shared().named_steps());
         while let Some(closed) = thread.shared().take_closed() {
             match closed.measured {
                 true => {
@@ -105,8 +103,9 @@ impl Tree {
         self.decide(thread.as_deref_mut());
         moved |= self.send()?;
         let Some(thread) = thread else { return Ok(moved) };
-        if let Some(marker) = self.node.announced().filter(|_| !self.knows_steps).cloned() {
-            self.knows_steps = true;
+        let known = self.announced;
+        if let Some(marker) = self.node.announced().filter(|new| Some(new.window) > known).cloned() {
+            self.announced = Some(marker.window);
             thread.shared().announce_steps(marker);
         }
         while let Some(WindowDecision { window, keep }) = self.node.next_judged() {

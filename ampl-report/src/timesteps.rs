@@ -61,6 +61,14 @@ pub fn write(out: &mut impl Write, row: &Named) -> io::Result<()> {
             "functions, places and arguments: by the first two all parts of a step look alike".into(),
         )?;
     }
+    if let Some(parts) = row.may_hold.filter(|&parts| parts > 1) {
+        let all = parts.saturating_mul(steps);
+        let text = format!(
+            "{parts} steps of the program, about {} in all: its calls are the same if {parts} parts come in turns",
+            count(all)
+        );
+        line("may hold", text)?;
+    }
     if let Some(marker) = &row.marker {
         line("as windows", format!("--set window.marker={marker}"))?;
     }

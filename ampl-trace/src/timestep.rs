@@ -31,6 +31,9 @@ pub struct FollowedSteps {
     pub first_visit: u64,
     /// The window that this one began.
     pub first_window: u64,
+    /// First window of other steps that windows were to follow before: they turned out to be parts of these, or ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<u64>,
     /// Time of that: ticks in a journal, nanoseconds since T0 in a trace.
     pub at: u64,
 }

@@ -43,6 +43,18 @@ fn shapes_of_loops_have_the_steps_of_the_program() {
 }
 
 #[test]
+fn steps_that_do_two_things_in_turns_are_told_of() {
+    for (shape, expected) in [("turns", Value::from(2)), ("plain", Value::Null), ("output", Value::Null)] {
+        let row = found(Mpi::OpenMpi, shape);
+        assert_eq!(row["bodies_may_hold"], expected, "{shape}: {row}");
+        let steps = row["count"].as_u64().expect("a loop");
+        // A trace does not tell that the program has twice as many.
+        let expected = if shape == "turns" { STEPS / 2..=STEPS / 2 + 1 } else { STEPS..=STEPS };
+        assert!(expected.contains(&steps), "{shape}: {row}");
+    }
+}
+
+#[test]
 fn a_step_before_the_loop_is_reported_apart() {
     let row = found(Mpi::OpenMpi, "warm");
     has_steps("warm", &row, STEPS);

@@ -2,6 +2,7 @@
  *
  * plain   one step to warm up, a barrier, then STEPS steps; every 20th, from the first on, gathers
  * solver  iterations in each step, 2 to 8, and no step to warm up
+ * nested  80 to 95 iterations in each step: the first step alone looks like a loop over time
  * mixed   even ranks exchange by another call than odd ones: no call is common to all
  * edges   a column that is not periodic, a call for each neighbour: the first and the last rank have none in common
  * none    no loop: waits for STEPS steps' time at places of their own
@@ -44,6 +45,14 @@ static APART void solve(int iterations) {
         MPI_Allreduce(&right, &sum, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     }
     MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static APART void nested_step(int iterations) {
+    for (int i = 0; i < iterations; i++) {
+        usleep(pace);
+        exchange();
+    }
+    add_up();
 }
 
 /* Even ranks exchange by another call than odd ones: no call is common to all. */
@@ -96,6 +105,8 @@ int main(int argc, char **argv) {
     left = rank;
     if (!strcmp(shape, "solver")) {
         for (int i = 0; i < steps; i++) solve(2 + i * 5 % 7);
+    } else if (!strcmp(shape, "nested")) {
+        for (int i = 0; i < steps; i++) nested_step(80 + i * 7 % 16);
     } else if (!strcmp(shape, "mixed")) {
         for (int i = 0; i < steps; i++) pair_step();
     } else if (!strcmp(shape, "edges")) {

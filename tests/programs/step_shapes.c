@@ -8,6 +8,7 @@
  * peeled    the first step and the last at places of their own: two less in the loop
  * uneven    even ranks make more calls in a step than odd ones
  * cases     the loop three times, with a broadcast before each: three times as many
+ * turns     a barrier in even steps, an exchange in odd ones
  * none      no loop
  */
 #include <mpi.h>
@@ -81,6 +82,11 @@ static void run(const char *shape, int steps) {
         for (int k = 0; k < 3; k++) {
             MPI_Bcast(&left, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
             for (int i = 0; i < steps; i++) step();
+        }
+    } else if (IS("turns")) {
+        for (int i = 0; i < steps; i++) {
+            if (i % 2) exchange();
+            else MPI_Barrier(MPI_COMM_WORLD);
         }
     } else if (IS("none")) {
         step();

@@ -45,7 +45,10 @@ impl Shared {
     /// take part in the job each time.
     pub(crate) fn pass_over(&self, open: &mut OpenWindow, now: u64) -> bool {
         // All that are reported together are drawn by one directive.
-        if now >= self.passes_until(open) || self.directed() <= open.window.next().0 {
+        if now >= self.passes_until(open)
+            || open.resumes_at().is_some()
+            || self.directed() <= open.window.next().0
+        {
             return false;
         }
         open.window = open.window.next();

@@ -2,9 +2,17 @@
 
 use ampl_core::config::Marker;
 use ampl_core::message::StepMarker;
+use ampl_core::units::WindowId;
 
 use super::{MARKER_WAIT_NS, OpenWindow, Shared};
 use crate::window::Boundary;
+
+impl OpenWindow {
+    /// The window that comes next where the clock ends one before the first of other steps: the same on all ranks.
+    pub fn resumes_at(&self) -> Option<WindowId> {
+        self.steps.filter(|_| self.replaced).map(|steps| steps.window).filter(|&window| window > self.window)
+    }
+}
 
 impl Shared {
     /// When the window numbered in `open` ends, as far as that is known where it begins, at `now`.
@@ -13,7 +21,9 @@ impl Shared {
         let number = open.window.0;
         match self.boundary {
             Some(Boundary::Period { nanos } | Boundary::Steps { nanos }) => match open.steps {
-                Some(steps) if number + 1 >= steps.window.0 => self.await_step(open, &steps, now, nanos),
+                Some(steps) if open.replaced || number + 1 >= steps.window.0 => {
+                    self.await_step(open, &steps, now, nanos)
+                }
                 _ => open.until = self.ticks_at(self.growth.begin(number + 1).saturating_mul(nanos)),
             },
             Some(Boundary::Region { .. }) => {
@@ -36,7 +46,7 @@ impl Shared {
     /// The open window, which begins at `now`, ends at a visit of `steps`. Where none comes for long the clock ends it, and
     /// those behind it: at the same times on all ranks.
     fn await_step(&self, open: &mut OpenWindow, steps: &StepMarker, now: u64, nanos: u64) {
-        open.fallen_back |= open.window >= steps.window && now == open.until;
+        open.fallen_back |= (open.replaced || open.window >= steps.window) && now == open.until;
         let elapsed = self.nanos_at(now);
         open.until = if open.fallen_back {
             // It begins at a multiple, but for rounding.
@@ -48,7 +58,7 @@ impl Shared {
     }
 
     /// Nanoseconds since T0 at `now`.
-    fn nanos_at(&self, now: u64) -> u64 {
+    pub(crate) fn nanos_at(&self, now: u64) -> u64 {
         let (ticks, first) = self.journal.first_pair();
         let elapsed = now.saturating_sub(ticks) as f64 * self.journal.nanos_per_tick();
         (elapsed as i64).saturating_add(first).max(0) as u64

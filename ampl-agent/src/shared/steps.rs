@@ -23,12 +23,16 @@ impl Shared {
         *self.named_steps.lock().unwrap_or_else(PoisonError::into_inner) = steps;
     }
 
-    /// Takes an announcement: from the window before its first one on the clock ends no window.
+    /// Takes an announcement: from the window before its first one on the clock ends no window. One that begins later
+    /// replaces another, whose steps were parts of longer ones: then the clock ends none from now on.
     pub fn announce_steps(&self, announced: impl Into<StepAnnouncement>) {
         let announced = announced.into();
         let mut open = self.lock();
+        let is_newer = open.steps.is_none_or(|before| announced.window > before.window);
         // The last window, which `MPI_Finalize` has ended, has no end either.
-        if self.finds_steps() && open.steps.is_none() && open.until != u64::MAX {
+        if self.finds_steps() && is_newer && open.until != u64::MAX {
+            open.replaced = open.steps.is_some();
+            open.fallen_back = false;
             open.steps = announced.markers().next();
             *self.announced_steps.lock().unwrap_or_else(PoisonError::into_inner) = Some(announced);
             let since = open.since;

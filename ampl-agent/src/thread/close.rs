@@ -72,6 +72,7 @@ impl Thread {
         if closes {
             open.read_counters(now);
             self.close(open, end, false);
+            open.window = open.window.max(open.resumes_at().unwrap_or_default());
             shared.begin(open, end);
         }
         if open.fallen_back && !fell_back {

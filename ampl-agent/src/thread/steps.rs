@@ -4,9 +4,10 @@
 //! every call anyway, so the number of a window is a function of the calls alone. The search is done between calls, when
 //! the tree is polled, at calls that grow by a quarter: all searches of a run together cost about five of its last.
 
+use std::collections::BTreeMap;
 use std::hash::Hasher;
 
-use ampl_core::config::Keep;
+use ampl_core::config::{Keep, Marker};
 use ampl_core::message::{MOST_NAMED, OwnCall, OwnSteps, StepCall, StepMarker};
 use ampl_core::mpi::{Class, Function};
 use ampl_core::units::WindowId;
@@ -24,7 +25,8 @@ const MOST_POSITIONS: usize = 1 << 15;
 const MOST_WORK: u64 = 1 << 17;
 /// Most functions at places that are searched: the search takes time of the order of their square.
 const MOST_SHAPES: usize = 512;
-/// Windows that a loop must go on for before its calls are named. A loop inside of the first step looks like steps.
+/// Periods of [`Marker::AUTO_PERIOD_NS`] that a loop must go on for before its calls are named. A loop inside of the first
+/// step looks like steps.
 const LASTING: u64 = 4;
 
 /// Executions of a loop from which on the search tells whether it is inside of another.
@@ -40,14 +42,16 @@ pub(super) struct Steps {
     shapes: Vec<Shape>,
     of_call: FxHashMap<StepCall, u32>,
     of_site: FxHashMap<(u16, u32), u32>,
-    /// Window of the last look at the calls.
-    window: u64,
+    /// Period of the last look at the calls.
+    period: u64,
     /// Calls at the last search.
     searched: u64,
     running: Option<Running>,
     /// Calls that were named last.
     named: Vec<StepCall>,
     following: Option<Following>,
+    /// True where steps that windows follow are not looked for again: others have replaced them, or calls are missing.
+    is_settled: bool,
 }
 
 /// A function at one place, or on one path.
@@ -67,7 +71,7 @@ struct Shape {
 struct Running {
     /// Shapes of which each step has one call, in the order in which they were met, and their calls before the first step.
     once: Vec<(u32, u64)>,
-    /// Window and visits of the first of these when it was found.
+    /// Period and visits of the first of these when it was found.
     since: (u64, u64),
     /// The same at the last look.
     last: (u64, u64),
@@ -75,6 +79,8 @@ struct Running {
     breaks: (u64, u64),
     /// True where a search has found it again after it had gone on for long enough.
     lasts: bool,
+    /// True where windows follow other steps.
+    is_other: bool,
 }
 
 /// A loop that a search has found.
@@ -86,6 +92,18 @@ struct Loop {
     breaks: u64,
     /// True where something else has come behind it.
     is_left: bool,
+    /// Calls inside of it by shape.
+    by_shape: BTreeMap<u32, u64>,
+}
+
+impl Loop {
+    /// True where windows that follow calls of the shapes `followed` do not follow its steps: it has several of them in
+    /// each, or none.
+    fn is_other_than(&self, followed: &[u32]) -> bool {
+        let inside: u64 = followed.iter().filter_map(|shape| self.by_shape.get(shape)).sum();
+        let is_once = self.once.iter().any(|of| followed.contains(&of.0));
+        !is_once && (inside == 0 || inside >= 2 * self.steps)
+    }
 }
 
 impl Running {
@@ -107,6 +125,8 @@ struct Following {
     uncounted: u64,
     /// True where the journal has it.
     is_noted: bool,
+    /// First window of the steps that windows were to follow before.
+    replaces: Option<WindowId>,
 }
 
 impl Shape {
@@ -127,12 +147,13 @@ impl Thread {
         }
     }
 
-    /// Examines the calls once a window, and names those of each step.
+    /// Examines the calls once a period, and names those of each step. It is `now`.
     #[cold]
-    pub fn look_for_steps(&mut self) {
+    pub fn look_for_steps(&mut self, now: u64) {
         let Some(mut steps) = self.steps.take() else { return };
-        if steps.following.is_none() && steps.window != self.window.0 {
-            steps.window = self.window.0;
+        let period = self.shared.nanos_at(now) / Marker::AUTO_PERIOD_NS;
+        if !steps.is_settled && steps.period != period {
+            steps.period = period;
             self.examine(&mut steps);
         }
         self.steps = Some(steps);
@@ -140,15 +161,21 @@ impl Thread {
 
     /// Gives the search up where calls are only counted, which another table does.
     pub(super) fn end_search_if_off(&mut self) {
-        if self.is_off() && self.steps.take_if(|steps| steps.following.is_none()).is_some() {
+        if !self.is_off() {
+            return;
+        }
+        if self.steps.take_if(|steps| steps.following.is_none()).is_some() {
+            self.shared.name_steps(None);
+        } else if let Some(steps) = &mut self.steps {
+            steps.is_settled = true;
             self.shared.name_steps(None);
         }
     }
 
     fn examine(&mut self, steps: &mut Steps) {
-        let (calls, window) = (self.log.calls(), steps.window);
+        let (calls, period) = (self.log.calls(), steps.period);
         let grown = calls > steps.searched + steps.searched / 4;
-        let is_over = |running: &Running| !running.lasts && window >= running.since.0 + LASTING;
+        let is_over = |running: &Running| !running.lasts && period >= running.since.0 + LASTING;
         let again = calls > steps.searched + steps.searched / 16;
         if grown || again && steps.running.as_ref().is_some_and(is_over) {
             steps.searched = calls;
@@ -157,8 +184,9 @@ impl Thread {
         }
         let named = steps.running.take().and_then(|mut running| {
             let own = self.own_steps(steps, &mut running);
+            let is_other = steps.following.is_none() || running.is_other;
             steps.running = Some(running);
-            own
+            own.filter(|_| is_other)
         });
         if let Some(named) = &named {
             steps.named = named.calls.iter().map(|own| own.call).collect();
@@ -168,9 +196,17 @@ impl Thread {
 
     /// Notes the outcome of a search: the loop of before goes on, or another one has come.
     fn compare(&self, steps: &mut Steps, found: Option<Loop>) {
-        let window = steps.window;
+        let period = steps.period;
         let before = steps.running.take();
         let Some(found) = found else { return };
+        let is_other = steps.following.as_ref().is_some_and(|following| {
+            let call = &following.marker.call;
+            found.is_other_than(steps.of_call.get(call).map_or(&[], std::slice::from_ref))
+        });
+        // Steps that windows follow stay, unless they are parts of longer ones, or over.
+        if steps.following.is_some() && !is_other {
+            return;
+        }
         if let Some(mut running) = before {
             let mut once = found.once.clone();
             once.retain(|of| running.once.iter().any(|known| known.0 == of.0));
@@ -179,15 +215,16 @@ impl Thread {
                 if found.breaks > running.breaks.0 {
                     running.breaks = (found.breaks, found.steps);
                 }
-                running.lasts |= window >= running.since.0 + LASTING && running.is_outermost(&found);
+                running.lasts |= period >= running.since.0 + LASTING && running.is_outermost(&found);
                 steps.running = Some(running);
                 return;
             }
         }
         let first = &steps.shapes[found.once[0].0 as usize];
-        let since = (window, self.visits_of(first));
+        let since = (period, self.visits_of(first));
         let breaks = (found.breaks, found.steps);
-        steps.running = Some(Running { once: found.once, since, last: since, breaks, lasts: false });
+        steps.running =
+            Some(Running { once: found.once, since, last: since, breaks, lasts: false, is_other });
     }
 
     /// Calls to be named, where the loop lasts and still goes on.
@@ -197,13 +234,15 @@ impl Thread {
             OwnCall { call: shape.call, visits: self.visits_of(shape), before }
         };
         let calls: Vec<OwnCall> = running.once.iter().map(own).collect();
-        let now = (steps.window, calls.first()?.visits);
+        let now = (steps.period, calls.first()?.visits);
         let rate = |from: (u64, u64)| {
             (now.1.saturating_sub(from.1)) as f32 / (now.0.saturating_sub(from.0)).max(1) as f32
         };
         let (mean, latest) = (rate(running.since), rate(running.last));
         running.last = now;
-        (running.lasts && mean > 0.0).then(|| OwnSteps { calls, rate: mean.max(latest) })
+        // Of steps that are longer than a period the latest one has one or none.
+        let rate = if mean < 1.0 { mean } else { mean.max(latest) };
+        (running.lasts && mean > 0.0).then_some(OwnSteps { calls, rate })
     }
 
     fn visits_of(&self, shape: &Shape) -> u64 {
@@ -235,8 +274,9 @@ impl Thread {
             own.may_end_windows().then(|| (shape, self.visits_of(own).saturating_sub(inside)))
         };
         let once: Vec<(u32, u64)> = found.once.into_iter().filter_map(own).take(MOST_NAMED).collect();
-        let (steps, breaks, is_left) = (found.steps, found.rare, found.wind_down > 0);
-        (!once.is_empty()).then_some(Loop { once, steps, breaks, is_left })
+        let (breaks, is_left) = (found.rare, found.wind_down > 0);
+        let is_marked = !once.is_empty();
+        is_marked.then_some(Loop { once, steps: found.steps, breaks, is_left, by_shape: found.by_shape })
     }
 
     /// Functions that lead to the calls of `shape`, from the innermost outwards.
@@ -311,15 +351,22 @@ impl Thread {
     /// Follows the steps that have been announced, from their visit on.
     #[cold]
     pub fn follow_steps(&mut self) {
-        let Some(mut steps) = self.steps.take_if(|steps| steps.following.is_none()) else { return };
-        if let Some(marker) = self.shared.announced_steps(&steps.named) {
+        let Some(mut steps) = self.steps.take() else { return };
+        let known = steps.following.as_ref().map(|following| following.marker.window);
+        let announced = if steps.is_settled { None } else { self.shared.announced_steps(&steps.named) };
+        if let Some(marker) = announced.filter(|marker| Some(marker.window) > known) {
+            steps.is_settled = known.is_some();
+            if known.is_some() {
+                self.shared.name_steps(None);
+            }
+            steps.running = None;
             let StepCall { function, path } = marker.call;
             let own = self.sites.entries().filter(|of| of.1 == function).map(|of| of.0);
             let own: Vec<u32> = own.collect();
             self.marker_sites =
                 own.into_iter().map(|site| (site, self.path_hash(&self.frames(site)) == path)).collect();
             self.marker = Some(function);
-            steps.following = Some(Following { marker, uncounted: 0, is_noted: false });
+            steps.following = Some(Following { marker, uncounted: 0, is_noted: false, replaces: known });
         }
         self.steps = Some(steps);
     }
@@ -399,7 +446,7 @@ impl Thread {
         let following = self.steps.as_mut().and_then(|steps| steps.following.as_mut());
         let Some(following) = following.filter(|following| !following.is_noted) else { return };
         following.is_noted = true;
-        let marker = following.marker;
+        let (marker, replaces) = (following.marker, following.replaces);
         let inner = self.frames(site).first().copied();
         let (module, offset) = inner.map_or_else(Default::default, |inner| (self.shared.resolve)(inner));
         let record = TimestepRecord::Followed(FollowedSteps {
@@ -411,6 +458,7 @@ impl Thread {
             window: marker.window.0,
             first_visit: visit,
             first_window: window.0,
+            replaces: replaces.map(|window| window.0),
             at: now,
         });
         if let Ok(text) = serde_json::to_string(&record) {

@@ -59,7 +59,7 @@ impl Program {
             };
             leave(&mut self.thread, call, &[]);
         }
-        self.thread.look_for_steps();
+        self.thread.look_for_steps(self.now);
         self.thread.follow_steps();
     }
 
@@ -249,6 +249,97 @@ fn a_loop_inside_of_the_first_step_is_not_named() {
         }
         assert!(program.named().is_some(), "{iteration_ns}");
     }
+}
+
+#[test]
+fn steps_that_were_parts_of_longer_ones_are_replaced() {
+    // A solver that takes 3 s and more in each step, then the end of the step.
+    const INNER: u64 = 100;
+    let end: Vec<Call> = (0..4).map(|place| (ids::MPI_BCAST, 0x500 + place)).collect();
+    let mut program = Program::new(AUTO);
+    let (mut first, mut second) = (None, None);
+    let mut ends = Vec::new();
+    for step in 1..=20u64 {
+        for _ in 0..INNER + 7 * step % 30 {
+            program.step(&STEP, STEP_NS);
+            if first.is_none()
+                && let Some(named) = program.named()
+            {
+                let call = named.calls[3].call;
+                let marker = StepMarker {
+                    call,
+                    visit: named.calls[3].visits + 10,
+                    window: WindowId(9),
+                    every: 1,
+                    timeout_s: 10,
+                };
+                program.job.shared.announce_steps(marker);
+                first = Some(marker);
+            }
+        }
+        ends.push((step, program.now + 20_000_000 / 4));
+        program.step(&end, 20_000_000);
+        let Some(named) = program.named().filter(|_| first.is_some() && second.is_none()) else { continue };
+        // Calls of what windows follow are not named again.
+        assert!(named.calls.iter().all(|own| function(own) == ids::MPI_BCAST.0), "{named:?}");
+        assert!((0.05..0.2).contains(&named.rate), "{named:?}");
+        let window = program.job.shared.window().0 + 5;
+        let marker = StepMarker {
+            call: named.calls[0].call,
+            visit: step + 3,
+            window: WindowId(window),
+            every: 1,
+            timeout_s: 40,
+        };
+        program.job.shared.announce_steps(marker);
+        // One that begins no later is a copy.
+        program.job.shared.announce_steps(first.unwrap());
+        second = Some(marker);
+    }
+    let (first, second) = (first.expect("a solver of 3 s is named"), second.expect("its steps are named"));
+    assert!(second.visit <= 13, "{second:?}");
+    let (windows, followed) = program.end();
+    let followed = followed.expect("it follows");
+    assert_eq!((&*followed.function, followed.first_visit), ("MPI_Bcast", second.visit));
+    assert_eq!((followed.first_window, followed.replaces), (second.window.0, Some(first.window.0)));
+    let own: Vec<(u64, u64)> = windows.iter().copied().filter(|of| of.0 >= second.window.0).collect();
+    let expected: Vec<(u64, u64)> =
+        ends.iter().filter_map(|of| Some((second.begun_by(of.0)?.0, of.1))).collect();
+    assert_eq!(own, expected);
+    assert!(windows.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));
+}
+
+#[test]
+fn a_loop_over_time_behind_another_one_is_named() {
+    let mut program = Program::new(AUTO);
+    let read: [Call; 2] = [START, (ids::MPI_SCATTER, 0x110)];
+    (0..60).for_each(|_| program.step(&read, STEP_NS));
+    let named = program.named().expect("input that takes 1.8 s is named");
+    let marker =
+        StepMarker { call: named.calls[0].call, visit: 70, window: WindowId(9), every: 1, timeout_s: 3 };
+    program.job.shared.announce_steps(marker);
+    (0..20).for_each(|_| program.step(&read, STEP_NS));
+    let mut steps = 0;
+    while program.named().is_none() && steps < 1000 {
+        program.step(&STEP, STEP_NS);
+        steps += 1;
+    }
+    let named = program.named().expect("the loop behind it");
+    assert_eq!(named.calls.iter().map(function).collect::<Vec<_>>(), STEP.map(|call| call.0.0));
+    let visit = named.calls[3].visits + 10;
+    let window = WindowId(program.job.shared.window().0 + 2);
+    program.job.shared.announce_steps(StepMarker {
+        call: named.calls[3].call,
+        visit,
+        window,
+        every: 1,
+        timeout_s: 3,
+    });
+    (0..40).for_each(|_| program.step(&STEP, STEP_NS));
+    let (windows, followed) = program.end();
+    let followed = followed.expect("it follows");
+    assert_eq!((followed.first_visit, followed.first_window), (visit, window.0));
+    assert_eq!(windows.iter().filter(|of| of.0 >= window.0).count(), 31);
 }
 
 #[test]

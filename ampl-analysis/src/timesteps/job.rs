@@ -169,6 +169,7 @@ fn agreed<'a>(
         calls_per_step: mean(|found| found.calls) / steps as f64,
         functions,
         start_up: mean(|found| found.start_up),
+        may_hold: largest.steps.may_hold,
         warm_up: largest.steps.warm_up,
         wind_down: mean(|found| found.wind_down),
         missing: mean(|found| found.missing),

@@ -26,6 +26,8 @@ pub struct Named {
     pub marker: Option<String>,
     /// Functions that all calls of the loop come from, from the outermost inwards, as far as they are known.
     pub path: Vec<String>,
+    /// Steps of the program that one of these may hold.
+    pub may_hold: Option<u64>,
     /// Steps before the loop that warm up.
     pub warm_up: Option<u64>,
     /// Calls before the loop.
@@ -65,6 +67,7 @@ impl Named {
             marker: marker.map(|(own, site)| format!("mpi:{}@{site}", Function::name_of(own.place.function))),
             site,
             path: own.map(|own| path(&own.common, symbols)).unwrap_or_default(),
+            may_hold: own.map(|own| own.may_hold),
             warm_up: own.map(|own| own.warm_up),
             start_up: own.map(|own| own.start_up),
             wind_down: own.map(|own| own.wind_down),

@@ -70,6 +70,9 @@ pub struct Loop<'a> {
     pub functions: Vec<(u16, f64)>,
     /// Calls before the loop.
     pub start_up: f64,
+    /// Steps of the program that one of these may hold, as its parts are alike, or come in turns; 1 where nothing suggests
+    /// more.
+    pub may_hold: u64,
     /// Steps before it, as warm-up.
     pub warm_up: u64,
     /// Calls behind the loop.

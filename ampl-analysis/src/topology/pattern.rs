@@ -3,7 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use evalexpr::{ContextWithMutableVariables as _, HashMapContext, Node, Value, build_operator_tree};
+use evalexpr::{
+    ContextWithMutableFunctions as _, ContextWithMutableVariables as _, EvalexprError, EvalexprResult,
+    Function, HashMapContext, Node, Value, build_operator_tree,
+};
 use toml_edit::{DocumentMut, Item, Table};
 
 use super::{Axis, NamedGraph};
@@ -13,6 +16,9 @@ const NAMES: [&str; 6] = ["x", "y", "z", "u", "v", "w"];
 
 /// Most neighbours that are computed to see if one size of a pattern fits.
 const MOST_STEPS: u64 = 20_000_000;
+
+/// Most bytes of a formula: it is evaluated as deeply as it is nested.
+const LONGEST: usize = 1000;
 
 /// One pattern of a file.
 #[derive(Debug)]
@@ -61,6 +67,9 @@ pub fn parse(text: &str) -> Result<Vec<Pattern>, PatternError> {
 
 fn one(table: &Table) -> Result<Pattern, String> {
     let name = table.get("name").and_then(Item::as_str).ok_or("a pattern has no name")?.to_owned();
+    if name.chars().any(char::is_control) {
+        return Err(format!("name {name:?}: a name has no control characters"));
+    }
     let wrong = |what: String| format!("pattern '{name}': {what}");
     if let Some((other, _)) =
         table.iter().find(|(key, _)| !["name", "edges", "dims", "periodic", "neighbours"].contains(key))
@@ -117,6 +126,9 @@ fn formula(table: &Table) -> Result<Kind, String> {
     let mut neighbours = Vec::new();
     for text in texts {
         let text = text.as_str().ok_or("a formula is a text: \"x + 1, y\"")?;
+        if text.len() > LONGEST {
+            return Err(format!("a formula has {} bytes: {LONGEST} at most", text.len()));
+        }
         let node = build_operator_tree(text).map_err(|error| format!("formula \"{text}\": {error}"))?;
         // Evaluated once with all ones: it shows unknown names, and the number of coordinates.
         let found = evaluated(&node, &vec![1; sizes.len()], &vec![2; sizes.len()])
@@ -129,9 +141,37 @@ fn formula(table: &Table) -> Result<Kind, String> {
     Ok(Kind::Formula { sizes, periodic, neighbours })
 }
 
+/// Functions whose own definition overflows for some numbers.
+fn checked_functions() -> [(&'static str, Function); 3] {
+    fn of_two(value: &Value, of: fn(i64, u32) -> Option<i64>) -> EvalexprResult<Value> {
+        let numbers = value.as_fixed_len_tuple(2)?;
+        let (number, by) = (numbers[0].as_int()?, numbers[1].as_int()?);
+        let result = u32::try_from(by).ok().and_then(|by| of(number, by));
+        result
+            .map(Value::Int)
+            .ok_or_else(|| EvalexprError::CustomMessage(format!("{by} is no number of bits")))
+    }
+    let absolute = |value: &Value| match value {
+        Value::Float(number) => Ok(Value::Float(number.abs())),
+        value => {
+            let number = value.as_int()?;
+            let too_large = || EvalexprError::CustomMessage(format!("{number} has no positive counterpart"));
+            number.checked_abs().map(Value::Int).ok_or_else(too_large)
+        }
+    };
+    [
+        ("shl", Function::new(|value| of_two(value, i64::checked_shl))),
+        ("shr", Function::new(|value| of_two(value, i64::checked_shr))),
+        ("math::abs", Function::new(absolute)),
+    ]
+}
+
 /// Coordinates that `node` gives at `place`.
 fn evaluated(node: &Node, place: &[u32], sizes: &[u32]) -> Result<Vec<i64>, String> {
     let mut context = HashMapContext::new();
+    for (name, function) in checked_functions() {
+        context.set_function(name.into(), function).map_err(|error| error.to_string())?;
+    }
     for ((name, &own), &size) in NAMES.iter().zip(place).zip(sizes) {
         for (name, value) in [((*name).to_owned(), own), (format!("n{name}"), size)] {
             context.set_value(name, Value::Int(value.into())).map_err(|error| error.to_string())?;
@@ -271,5 +311,32 @@ mod tests {
         assert!(pattern("edges = [[1]]").contains("pairs"));
         assert!(pattern("colour = 1\nedges = [[0, 1]]").contains("colour"));
         assert!(parse("name = 1").is_err() && parse("[[").is_err());
+        assert!(parse("[[pattern]]\nname = \"a\\u001b[31m\"\nedges = [[0, 1]]").is_err());
+    }
+
+    #[test]
+    fn hostile_formulas_are_faults() {
+        let formula = |text: &str| {
+            let text = format!("[[pattern]]\nname = \"p\"\ndims = [3]\nneighbours = [\"{text}\"]");
+            parse(&text).map(|_| ()).map_err(|fault| fault.to_string())
+        };
+        assert_eq!(formula("shl(x, 2) + shr(8, x) + math::abs(0 - x)"), Ok(()));
+        for (text, expected) in [
+            ("shl(1, 1000)", "1000 is no number of bits"),
+            ("shr(1, 0 - 1)", "-1 is no number of bits"),
+            ("math::abs(0 - 9223372036854775807 - 1)", "positive"),
+            ("(0 - 9223372036854775807 - 1) % (0 - 1)", "Error"),
+            ("(0 - 9223372036854775807 - 1) / (0 - 1)", "Error"),
+            ("0.0 / 0.0", "no whole number"),
+            ("x(x)", "formula"),
+        ] {
+            let fault = formula(text).unwrap_err();
+            assert!(fault.contains(expected), "{text}: {fault}");
+        }
+        // Nested more deeply than a stack is deep.
+        for text in ["-".repeat(200_000) + "x", "x + ".repeat(100_000) + "x", "(".repeat(100_000)] {
+            assert!(formula(&text).unwrap_err().contains("bytes"));
+        }
+        assert!(formula(&("-".repeat(990) + "x")).is_ok());
     }
 }

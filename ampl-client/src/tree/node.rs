@@ -385,9 +385,9 @@ impl Node {
         self.steps = steps;
     }
 
-    /// At the root: announces to the tree that windows follow steps. Only the first announcement counts.
+    /// At the root: announces to the tree that windows follow steps. The one that begins latest counts.
     pub fn announce(&mut self, marker: StepAnnouncement) {
-        if self.marker.is_none() {
+        if self.marker.as_ref().is_none_or(|known| known.window < marker.window) {
             self.marker = Some(marker);
             self.children.iter_mut().for_each(|child| child.marker_due = true);
         }

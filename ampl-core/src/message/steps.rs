@@ -34,7 +34,7 @@ pub struct OwnCall {
 pub struct OwnSteps {
     /// The calls, in the order in which the rank met them first; at most [`MOST_NAMED`].
     pub calls: Vec<OwnCall>,
-    /// Steps in a window, at most; above 0.
+    /// Steps in [`Marker::AUTO_PERIOD_NS`](crate::config::Marker::AUTO_PERIOD_NS), at most; above 0.
     pub rate: f32,
 }
 
@@ -60,7 +60,7 @@ pub struct NamedCall {
 pub struct StepSums {
     /// Rank-windows that name any call.
     pub naming: u64,
-    /// Steps in a window on the fastest rank.
+    /// Steps in [`Marker::AUTO_PERIOD_NS`](crate::config::Marker::AUTO_PERIOD_NS) on the fastest rank.
     pub rate: f32,
     /// The calls that most rank-windows name, at most [`MOST_NAMED`], in the order of [`best_first`].
     pub named: Vec<NamedCall>,

@@ -30,8 +30,15 @@ fn sentence(following: &Following<'_>) -> String {
         1 => "every step".to_owned(),
         many => format!("every {} steps", count(many)),
     };
+    let before = match following.replaces {
+        None => "those before last 250 ms".to_owned(),
+        Some(window) => format!(
+            "those before last 250 ms, and from window {} on follow a loop inside of them, or one that was over",
+            count(window)
+        ),
+    };
     let mut text = format!(
-        "windows follow {}{place}{others}, {every}, from window {} on; those before last 250 ms",
+        "windows follow {}{place}{others}, {every}, from window {} on; {before}",
         steps.function,
         count(steps.window)
     );
@@ -123,6 +130,12 @@ mod tests {
         let rest = "; 1 rank (3) followed late, all do from window 9 on; by the clock again from window 11 on, as no step \
                     came; 1 rank (4) did not";
         assert_eq!(line(&trace, &plan), format!("{all}{rest}"));
+        let later = FollowedSteps { offset: 0x90, window: 20, first_window: 20, replaces: Some(7), ..steps };
+        trace.ranks.iter_mut().for_each(|rank| rank.process.followed = Some(Box::new(later.clone())));
+        // The clock has ended windows of the loop before only.
+        let replaced = "time steps windows follow MPI_Allreduce at nowhere+0x90, every step, from window 20 on; those before \
+                        last 250 ms, and from window 7 on follow a loop inside of them, or one that was over";
+        assert_eq!(line(&trace, &plan), replaced);
         let plain = Synthetic::default();
         assert_eq!(line(&plain.trace(), &plain.plan()), "");
     }

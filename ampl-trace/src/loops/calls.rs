@@ -9,6 +9,7 @@ use super::find::{Finder, Found};
 use super::flow_graph::Set;
 use super::repetition::{Repetition, longest};
 use super::sequence::{Anchor, Flow, Sequence, Slice, Token};
+use super::turns::steps_of_iteration;
 use super::warm_up::WarmUp;
 use crate::grammar::Grammar;
 use crate::totals::FirstCalls;
@@ -64,6 +65,10 @@ pub struct Steps {
     /// Shapes that are called once in each step, ascending, with their calls inside the loop: of the last step, which may
     /// be under way, at most one.
     pub once: Vec<(u32, u64)>,
+    /// Steps that one of these may hold, as its parts are alike, or come in turns; 1 where nothing suggests more.
+    pub may_hold: u64,
+    /// Calls inside the loop by shape.
+    pub by_shape: BTreeMap<u32, u64>,
 }
 
 /// Reason why a thread's loop is not known.
@@ -145,7 +150,7 @@ impl Calls<'_> {
         }
         let anchor = Anchor { shapes: Set::default(), merges: false };
         let body = sequence.flow(&inside).calls.into_keys().collect();
-        let repeated = Found { steps: times, begun: times, anchor, body, before, inside, after };
+        let repeated = Found { steps: times, begun: times, anchor, repeats: 1, body, before, inside, after };
         Some(self.described(&sequence, &repeated, &|kind| kinds[kind as usize].0, true))
     }
 
@@ -157,10 +162,11 @@ impl Calls<'_> {
         by_arguments: bool,
     ) -> Steps {
         let flow = sequence.flow(&found.inside);
-        let mut functions: BTreeMap<u16, u64> = BTreeMap::new();
+        let (mut functions, mut by_shape): (BTreeMap<u16, u64>, BTreeMap<u32, u64>) = Default::default();
         for (&shape, calls) in &flow.calls {
             let function = self.functions[shape_of(shape) as usize];
             *functions.entry(function).or_default() += calls;
+            *by_shape.entry(shape_of(shape)).or_default() += calls;
         }
         let first = sequence.first(&found.inside).unwrap_or(0);
         let marker = found.anchor.shapes.iter().copied().min().unwrap_or(first);
@@ -171,7 +177,13 @@ impl Calls<'_> {
         };
         all_once.sort_unstable();
         let calls = |slice: &Slice| sequence.calls(slice);
+        let function = |shape: u32| self.functions[shape_of(shape) as usize];
+        let may_hold = match by_arguments {
+            true => 1,
+            false => steps_of_iteration(&flow, first, &function).max(found.repeats),
+        };
         Steps {
+            may_hold,
             steps: found.steps,
             warm_up: warm_up(&flow, &sequence.flow(&found.before), found.steps),
             calls: calls(&found.inside),
@@ -191,6 +203,7 @@ impl Calls<'_> {
                 .max()
                 .unwrap_or(0),
             once: all_once,
+            by_shape,
         }
     }
 
@@ -248,6 +261,10 @@ mod tests {
 
     /// Steps of calls at places, each with its argument; all of one function.
     fn found(calls: &[(u32, u64)]) -> Option<u64> {
+        described(calls).map(|found| found.steps)
+    }
+
+    fn described(calls: &[(u32, u64)]) -> Option<Steps> {
         let mut kinds: Vec<(u32, u64)> = Vec::new();
         let mut builder = Builder::new();
         for call in calls {
@@ -267,7 +284,23 @@ mod tests {
             encloses: &|_, _| false,
             work: super::super::MOST_WORK,
         };
-        calls.find(&builder.into_grammar()).unwrap().map(|found| found.steps)
+        calls.find(&builder.into_grammar()).unwrap()
+    }
+
+    #[test]
+    fn iterations_that_may_hold_several_steps_say_so() {
+        let of = |calls: &[(u32, u64)]| described(calls).map(|found| (found.steps, found.may_hold));
+        // A barrier in even steps, an exchange in odd ones; 61 in all.
+        let turns: Vec<(u32, u64)> = (0..61).map(|step| (1 + step % 2, 0)).collect();
+        assert_eq!(of(&turns), Some((30, 2)));
+        // Output in every second step of two calls, or a reduction behind two iterations.
+        let exchange = [(1, 0), (2, 0)];
+        let pairs = [&exchange[..], &exchange, &[(3, 0)]].concat();
+        assert_eq!(of(&pairs.repeat(10)), Some((10, 2)));
+        assert_eq!(of(&exchange.repeat(3)).map(|of| of.0), Some(3));
+        // In every twentieth it is known to be output.
+        let twenty = [&exchange.repeat(20)[..], &[(3, 0)]].concat();
+        assert_eq!(of(&twenty.repeat(5)).map(|of| of.0), Some(100));
     }
 
     /// An exchange on the level of a grid, as MG makes it: along each axis two receives, sends and completions.

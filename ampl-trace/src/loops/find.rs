@@ -23,6 +23,8 @@ pub struct Found {
     pub begun: u64,
     /// Calls that are made once in each.
     pub anchor: Anchor,
+    /// Times that each repeats most of its calls, where all do equally often; 1 otherwise.
+    pub repeats: u64,
     /// Shapes of the loop.
     pub body: Set,
     /// The sequence before the loop.
@@ -43,11 +45,16 @@ pub struct Finder<'a> {
     pub accepts: &'a dyn Fn(&Set) -> bool,
 }
 
+/// Share of an iteration's calls from which on a part of it that is repeated may be a step.
+const MOST_OF_A_STEP: f64 = 0.5;
+
 /// Relation of a loop to one inside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Relation {
     /// The iterations are the outer loop's.
     Outer,
+    /// The same, and each goes through the inner loop so many times, which has most of its calls.
+    Repeating(u64),
     /// The iterations are the inner loop's, in its executions from the first index on; the rest of the outer loop is
     /// done in some of them.
     Inner { from: u64, steps: u64 },
@@ -91,13 +98,17 @@ impl Finder<'_> {
             return Some(found);
         }
         let (mut before, mut inside) = (before, inside);
-        let mut body = part.clone();
+        let (mut body, mut repeats) = (part.clone(), 1);
         // Loops inside each other, from the outermost one on.
         while let Some(inner) = heaviest(&flow, &body, &loops) {
             let Some((inner_anchor, inner_begun, most)) = self::anchor(&flow, inner, &loops) else { break };
             let executions = self.sequence.executions(&inside, inner, &inner_anchor)?;
             match self.relation(&flow, &body, inner, steps, &executions) {
                 Relation::Outer => break,
+                Relation::Repeating(times) => {
+                    repeats = times;
+                    break;
+                }
                 Relation::Alone(index) => {
                     let [begin, alone, end] = self.sequence.execution(&inside, inner, index)?;
                     let found = self.find_in(&alone, depth)?;
@@ -117,7 +128,7 @@ impl Finder<'_> {
                 }
             }
         }
-        let found = Found { steps, begun, anchor, body: part.clone(), before, inside, after };
+        let found = Found { steps, begun, anchor, repeats, body: part.clone(), before, inside, after };
         (steps >= LEAST && (self.accepts)(&found.body)).then_some(found)
     }
 
@@ -230,7 +241,12 @@ impl Finder<'_> {
             Some(1) if has_main => {}
             // Once in each iteration, but for the first or the last.
             Some(1) => return Relation::Outer,
-            Some(_) if share < COVERAGE && steps >= LEAST => return Relation::Outer,
+            Some(times) if share < COVERAGE && steps >= LEAST => {
+                return match share >= MOST_OF_A_STEP {
+                    true => Relation::Repeating(times),
+                    false => Relation::Outer,
+                };
+            }
             Some(_) => {
                 let rest: Set = body.difference(inner).copied().collect();
                 return match steps >= LEAST && (self.encloses)(inner, &rest) {

@@ -17,6 +17,7 @@ mod flow_graph;
 mod fold;
 mod repetition;
 mod sequence;
+mod turns;
 mod warm_up;
 mod ways;
 
