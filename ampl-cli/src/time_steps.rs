@@ -13,19 +13,16 @@ pub struct TimeSteps {
     site: Option<String>,
     /// These calls with their ranks: several where no call is common to all ranks.
     calls: Vec<StepCall>,
-    /// Steps per window.
     every: Option<u64>,
-    /// The visit of the call from which on windows follow steps, and the window that it begins.
+    /// The visit of the call from which on windows follow steps, the window that it begins, and the first of others before.
     visit: Option<u64>,
     window: Option<u64>,
-    /// The first window that was to follow other steps before these; null where there were none.
     replaces: Option<u64>,
     /// The first window that the clock ends again, as no step came.
     until: Option<u64>,
     /// Ranks that follow them from a later window on, and those that never did.
     late: String,
     without: String,
-    /// Reason for which windows follow no steps.
     reason: Option<NotFollowed>,
 }
 

@@ -63,9 +63,7 @@ struct Row<'a> {
     function_mix: Mix<'a>,
     /// Share of the job's ranks that show as many steps, or no loop where that is null.
     confidence: f64,
-    /// Reason for which there is no loop.
     reason: Option<&'static str>,
-    /// Function that is called at `site`.
     function: Option<&'static str>,
     /// Value of `window.marker` that ends windows with steps, where one call does.
     marker: Option<&'a str>,
@@ -76,9 +74,8 @@ struct Row<'a> {
     /// Calls of a rank before the loop, and behind it.
     start_up_calls: Option<f64>,
     wind_down_calls: Option<f64>,
-    /// Calls of a rank inside the loop that were counted and not recorded: there may be more steps.
+    /// Calls of a rank inside the loop that were only counted, and steps of the program that one of these may hold.
     missing_calls: Option<f64>,
-    /// Steps of the program that one of these may hold, as its parts are alike, or come in turns.
     bodies_may_hold: Option<u64>,
     /// Data that the number rests on: `calls` by function and place, or their `arguments`, too.
     basis: Option<&'static str>,
