@@ -120,11 +120,13 @@ fn locked_keys(table: &DeTable<'_>, report: &mut Report<'_>) -> Vec<String> {
         }
         for value in array.into_iter().flatten() {
             let path = value.get_ref().as_str().unwrap_or_default();
-            let known = KEYS.iter().any(|key| !key.table.is_empty() && key.path() == path);
+            let keys = KEYS.iter().filter(|key| !key.table.is_empty()).map(Key::path);
+            let known = keys.clone().any(|key| key == path);
             match known || schema::table(path).is_some() {
                 true => locked.push(path.to_owned()),
                 false => {
-                    let paths: Vec<String> = KEYS.iter().map(Key::path).collect();
+                    // A key without a table is not locked by itself, and must not be named.
+                    let paths: Vec<String> = keys.collect();
                     let words = paths.iter().map(String::as_str).chain(TABLES.iter().map(|table| table.name));
                     let expected = match schema::nearest(path, words) {
                         Some(nearest) => format!("a key of a job file: did you mean {nearest:?}?"),
@@ -312,6 +314,7 @@ mod tests {
         }
         for (text, key, fix) in [
             ("[locked]\nkeys = [\"agent.max_overhaed\"]", "locked.keys", "\"agent.max_overhead\""),
+            ("[locked]\nkeys = [\"sites\"]", "locked.keys", "did you mean \"site\"?"),
             ("[locked]\nkeys = [7]", "locked.keys", "a key of a job file"),
             ("[locked]\nkeys = \"hooks\"", "locked.keys", "an array of keys"),
             ("[locked]\nkey = []", "locked.key", "'keys'"),
