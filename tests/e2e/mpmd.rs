@@ -114,13 +114,14 @@ fn coupled(mpi: Mpi, scratch: &Scratch) -> [PathBuf; 3] {
     })
 }
 
-/// Two components of two ranks, of which `ocean` computes so many milliseconds a step, `air` so many, and a server.
-fn coupled_job(mpi: Mpi, programs: &[PathBuf; 3], milliseconds: [&str; 2]) -> Job {
+/// Two components of two ranks, of which `ocean` computes so many milliseconds a step, `air` so many, and a server of
+/// that role.
+fn coupled_job(mpi: Mpi, programs: &[PathBuf; 3], milliseconds: [&str; 2], role: &str) -> Job {
     const STEPS: &str = "100";
     let [ocean, air, server] = programs.each_ref().map(|path| path.to_str().expect("a path of ours"));
     let words =
         ["component", STEPS, milliseconds[0], ":", "-n", "2", air, "component", STEPS, milliseconds[1]];
-    let words = [&words[..], &[":", "-n", "1", server, "server", STEPS, "0"]].concat();
+    let words = [&words[..], &[":", "-n", "1", server, role, STEPS, "0"]].concat();
     Job::new(mpi, 2, ocean, &words)
 }
 
@@ -152,7 +153,8 @@ fn a_slow_component_is_named_and_an_idle_server_never() {
             [(["20", "6"], "ocean", "air", "0-1"), (["6", "20"], "air", "ocean", "2-3")]
         {
             undisturbed(|| {
-                let run = monitor(&coupled_job(mpi, &programs, milliseconds), "", Form::Run).success();
+                let run =
+                    monitor(&coupled_job(mpi, &programs, milliseconds, "server"), "", Form::Run).success();
                 let row = &run.efficiency()[0];
                 assert!(slow_is_waited_for(row, fast, slow), "{mpi:?}: not {slow}: {row}");
                 let info = run.info();
@@ -185,6 +187,41 @@ fn a_slow_component_is_named_and_an_idle_server_never() {
                 assert!(text.contains("Waits between programs, at least"), "{mpi:?}: {text}");
             });
         }
+    }
+}
+
+/// A server polls so often that its calls are only counted: efficiencies of other programs rest on their own windows.
+#[test]
+fn a_server_that_polls_leaves_numbers_of_other_programs_known() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let scratch = Scratch::new("polls");
+        let programs = coupled(mpi, &scratch);
+        undisturbed(|| {
+            let job = coupled_job(mpi, &programs, ["20", "6"], "polls");
+            let config = "[agent]\nmax_overhead = \"1%\"\nmax_structure_overhead = \"1%\"\n";
+            let run = monitor(&job, config, Form::Run).success();
+            let info = run.info();
+            let counted = |gap: &&Value| gap["reason"] == "overhead" && ranks_of(gap).contains(Rank(4));
+            let gaps = info["gaps"].as_array().expect("a list");
+            assert!(gaps.iter().any(|gap| counted(&gap)), "{mpi:?}: all was recorded: {info}");
+            run.adds_up();
+
+            let row = &run.efficiency()[0];
+            let rows = row["programs"].as_array().expect("programs");
+            let of = |name: &str| rows.iter().find(|row| row["program"] == name).expect("one of three");
+            for name in ["ocean", "air"] {
+                let own = of(name);
+                assert!(own["communication"].is_number() && own["parallel"].is_number(), "{mpi:?}: {row}");
+                assert!(number(&own["coverage"]) > 0.9, "{mpi:?}: {row}");
+            }
+            let findings = info["verdict"].as_array().expect("a list");
+            let named = findings.iter().find(|finding| finding["kind"] == "busiest-program");
+            assert_eq!(named.map(|finding| &finding["ranks"]), Some(&json!("0-1")), "{mpi:?}: {info}");
+            let causes = findings.iter().filter(|finding| finding["kind"] != "shared-processors");
+            for finding in causes.filter(|finding| finding["kind"] != "not-measured") {
+                assert!(!ranks_of(finding).contains(Rank(4)), "{mpi:?}: {finding}");
+            }
+        });
     }
 }
 

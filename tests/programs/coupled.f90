@@ -1,6 +1,7 @@
-! A part of a coupled job. Arguments: the role, "component" or "server", steps, and milliseconds that a step computes.
+! A part of a coupled job. Arguments: the role, "component", "server" or "polls", steps, and milliseconds that a step computes.
 ! Components compute, agree among themselves, and exchange a field with the other component's first rank. The first rank of each
-! sends a record to the server now and then, and the server does nothing else but receive.
+! sends a record to the server now and then, and the server does nothing else but receive; with "polls" it asks all the time
+! whether there is any.
 program coupled
     use mpi
     use, intrinsic :: iso_c_binding
@@ -19,6 +20,7 @@ program coupled
     integer :: status(MPI_STATUS_SIZE), colours(0:63), colour, comm, ignored
     real(8) :: field(100), taken(100), norm, total
     character(len=32) :: role, word
+    logical :: there
     call MPI_Init(ierr)
     call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)
     call MPI_Comm_size(MPI_COMM_WORLD, ranks, ierr)
@@ -29,7 +31,7 @@ program coupled
     read (word, *) milliseconds
     ! Components differ by what a step takes.
     colour = milliseconds
-    if (role == 'server') colour = -1
+    if (role /= 'component') colour = -1
     call MPI_Allgather(colour, 1, MPI_INTEGER, colours, 1, MPI_INTEGER, MPI_COMM_WORLD, ierr)
     server = -1
     other = -1
@@ -40,9 +42,13 @@ program coupled
     call MPI_Comm_split(MPI_COMM_WORLD, colour + 1, rank, comm, ierr)
     call MPI_Comm_rank(comm, own, ierr)
     field = rank
-    if (role == 'server') then
+    if (role /= 'component') then
         left = 2
         do while (left > 0)
+            there = role == 'server'
+            do while (.not. there)
+                call MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, there, status, ierr)
+            end do
             call MPI_Recv(taken, 100, MPI_REAL8, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, status, ierr)
             if (status(MPI_TAG) == OF_END) left = left - 1
         end do
