@@ -18,7 +18,8 @@ pub fn anonymous(names: &mut Names, text: &str) -> String {
         *site = self::site(names, site);
     }
     for metric in &mut config.metrics {
-        if let Quantity::User(name) = &mut metric.quantity {
+        // PAPI's names are those of a machine's or a library's events.
+        if let Quantity::User(name) | Quantity::Papi(name) = &mut metric.quantity {
             *name = names.of(Kind::Metric, name);
         }
         metric.event = match &metric.event {
@@ -90,6 +91,7 @@ pub fn event(names: &mut Names, text: &str) -> String {
 pub fn metric(names: &mut Names, name: &str) -> String {
     match Quantity::by_name(name) {
         Some(Quantity::User(name)) => names.of(Kind::Metric, &name),
+        Some(Quantity::Papi(name)) => Quantity::Papi(names.of(Kind::Metric, &name)).name().into_owned(),
         _ => name.to_owned(),
     }
 }
