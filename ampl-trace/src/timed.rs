@@ -32,27 +32,38 @@ impl Numbers {
 }
 
 /// Position in a thread's sequence.
-struct Position<'a> {
-    thread: &'a ThreadStructure,
+#[derive(Debug)]
+pub(crate) struct Position<'a> {
+    pub(crate) thread: &'a ThreadStructure,
     numbers: Rc<Numbers>,
     runs: crate::grammar::Runs<'a>,
     run: (u32, u64),
-    seq: u64,
+    /// Number of the call at the position.
+    pub(crate) seq: u64,
 }
 
 impl<'a> Position<'a> {
-    fn new(thread: &'a ThreadStructure, numbers: Rc<Numbers>) -> Self {
+    pub(crate) fn new(thread: &'a ThreadStructure, numbers: Rc<Numbers>) -> Self {
         Self { thread, numbers, runs: thread.grammar.runs(), run: (0, 0), seq: 0 }
     }
 
+    /// Goes to the beginning of the sequence.
+    pub(crate) fn rewind(&mut self) {
+        (self.runs, self.run, self.seq) = (self.thread.grammar.runs(), (0, 0), 0);
+    }
+
     /// Goes to the call with that number, or behind it where a gap has it; returns its terminal.
-    fn seek(&mut self, seq: u64) -> Option<Terminal> {
+    #[inline]
+    pub(crate) fn seek(&mut self, seq: u64) -> Option<Terminal> {
         loop {
             let number = self.run.0;
             let skipped = seq.saturating_sub(self.seq).min(self.run.1);
             self.run.1 -= skipped;
             self.seq += skipped;
             if self.run.1 == 0 {
+                if let Some(far @ FAR..) = seq.checked_sub(self.seq) {
+                    self.seq += self.runs.pass_over(far);
+                }
                 self.run = self.runs.next()?;
                 continue;
             }
@@ -66,6 +77,9 @@ impl<'a> Position<'a> {
         }
     }
 }
+
+/// Calls that are passed one by one rather than rule by rule.
+const FAR: u64 = 64;
 
 /// Passes all times that `decoder` reads, of the rank with this structure, to `each`, in the order in which they are
 /// stored.

@@ -3,15 +3,24 @@
 use std::io::{self, Write};
 
 use ampl_reader::Run;
-use ampl_trace::time_index::{encode, put_header, put_rank};
+use ampl_trace::time_index::{Header, RANK_HEAD_BYTES, encode, put_header, put_rank};
 use rayon::prelude::*;
 
 /// Writes the index of the times of `run`, which has that identity, to `out`; `rank_done` is called behind each rank.
-/// Ranks without times, and those whose times are damaged, are left out.
+/// Ranks without times, and those whose times are damaged, are left out; so are ranks that would take more than their
+/// part of `most_bytes`, by the sizes of their times.
 ///
 /// # Errors
 /// Errors of `out`.
-pub fn write(run: &Run, identity: u64, out: &mut impl Write, mut rank_done: impl FnMut()) -> io::Result<()> {
+pub fn write(
+    run: &Run,
+    identity: u64,
+    most_bytes: u64,
+    out: &mut impl Write,
+    mut rank_done: impl FnMut(),
+) -> io::Result<()> {
+    let mut written = Header::BYTES as u64;
+    let all_times = u128::from(run.sizes().timing.max(1));
     put_header(out, identity)?;
     // As many ranks as there are threads are in memory.
     for numbers in run.ranks().chunks(rayon::current_num_threads()) {
@@ -20,13 +29,17 @@ pub fn write(run: &Run, identity: u64, out: &mut impl Write, mut rank_done: impl
         let encoded: Vec<_> = ranks
             .into_par_iter()
             .map(|(structure, times)| {
-                let bytes = if times.is_empty() { None } else { encode(&structure, &times).ok() };
-                (structure.rank, bytes)
+                let part = u128::from(most_bytes) * times.len() as u128 / all_times;
+                let part = usize::try_from(part).unwrap_or(usize::MAX).checked_sub(RANK_HEAD_BYTES);
+                let part = part.filter(|_| !times.is_empty());
+                (structure.rank, part.and_then(|part| encode(&structure, &times, part).ok().flatten()))
             })
             .collect();
         for (rank, bytes) in encoded {
-            if let Some(bytes) = bytes {
+            let more = bytes.as_ref().map_or(0, |bytes| (bytes.len() + RANK_HEAD_BYTES) as u64);
+            if let Some(bytes) = bytes.filter(|_| written.saturating_add(more) <= most_bytes) {
                 put_rank(out, rank, &bytes)?;
+                written += more;
             }
             rank_done();
         }

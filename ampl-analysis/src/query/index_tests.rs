@@ -61,7 +61,7 @@ fn both(trace: impl Fn() -> Trace) -> [Run; 2] {
     let plain = Run::from(trace());
     let mut bytes = Vec::new();
     let mut ranks = 0;
-    index::write(&plain, 7, &mut bytes, || ranks += 1).unwrap();
+    index::write(&plain, 7, u64::MAX, &mut bytes, || ranks += 1).unwrap();
     assert_eq!(ranks, plain.ranks().len());
     assert!(TimeIndex::in_memory(bytes.clone(), 8).is_none(), "it is of another trace");
     let mut indexed = Run::from(trace());
@@ -144,12 +144,37 @@ proptest! {
     }
 }
 
+/// An index keeps to its limit; ranks that are left out are answered from their times.
+#[test]
+fn an_index_takes_no_more_bytes_than_it_may() {
+    let plain = Run::from(long_window());
+    let with = |most_bytes: u64| {
+        let mut bytes = Vec::new();
+        index::write(&plain, 7, most_bytes, &mut bytes, || ()).unwrap();
+        bytes
+    };
+    let whole = with(u64::MAX);
+    let selection = part(Some(100_000), Some(2_000_000), None).unwrap();
+    let mut lengths = Vec::new();
+    for most_bytes in [0, 100, whole.len() as u64 / 2 + 100, whole.len() as u64 - 1, whole.len() as u64] {
+        let bytes = with(most_bytes);
+        assert!(bytes.len() as u64 <= most_bytes.max(16), "{} of {most_bytes}", bytes.len());
+        lengths.push(bytes.len());
+        let mut indexed = Run::from(long_window());
+        indexed.set_index(TimeIndex::in_memory(bytes, 7).unwrap());
+        check(&[Run::from(long_window()), indexed], &selection, 50);
+    }
+    assert_eq!(lengths[..2], [16, 16]);
+    assert!(lengths[2] > 16 && lengths[2] < whole.len(), "one rank of two");
+    assert_eq!(lengths[4], whole.len());
+}
+
 /// A rank whose index is damaged is answered from its times, and one whose times are damaged has no index.
 #[test]
 fn damage_is_not_answered_from() {
     let [plain, _] = both(long_window);
     let mut bytes = Vec::new();
-    index::write(&plain, 7, &mut bytes, || ()).unwrap();
+    index::write(&plain, 7, u64::MAX, &mut bytes, || ()).unwrap();
     let selection = part(Some(100_000), Some(2_000_000), None).unwrap();
     let cut = [bytes[..bytes.len() - 1].to_vec(), bytes[..20].to_vec()];
     let middle = bytes.len() / 4;

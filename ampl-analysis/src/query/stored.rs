@@ -7,7 +7,7 @@ use ampl_reader::selection::Selection;
 use ampl_reader::{Rank, Run};
 use ampl_trace::model::WindowSummary;
 use ampl_trace::record::CALL_UNFINISHED;
-use ampl_trace::time_index::{Chunk, RankIndex};
+use ampl_trace::time_index::{CallReader, Chunk, RankIndex};
 use ampl_trace::timed::for_each_at;
 use ampl_trace::timing::{Decoder, Settings};
 
@@ -113,6 +113,7 @@ impl<'a> Stored<'a> {
         mut each: impl FnMut(&TimedCall),
     ) -> Result<(), Damaged> {
         let Some(index) = &self.index else { return self.decoded(selection, numbers, each) };
+        let mut reader = index.reader(&self.rank.structure);
         let windows = self.windows();
         let cuts = selection.cuts_time();
         for chunk in index.chunks() {
@@ -146,7 +147,7 @@ impl<'a> Stored<'a> {
             }
             let cut =
                 Cut { selection, whole, window, end_ns: window.map_or(i64::MIN, |at| windows[at].end_ns) };
-            let read = index.calls(chunk, |call| {
+            let read = reader.chunk(chunk, |call| {
                 let unfinished = unfinished(call.terminal);
                 let duration_ns = if unfinished { 0 } else { call.duration_ns };
                 each(&cut.call(
@@ -210,6 +211,7 @@ impl<'a> Stored<'a> {
         mut each: impl FnMut(Event),
     ) -> Result<(), Damaged> {
         let Some(index) = &self.index else { return self.decoded_spans(each) };
+        let mut reader = index.reader(&self.rank.structure);
         for chunk in index.chunks() {
             let Some(thread) = self.thread(chunk.thread) else { continue };
             let window = self.window(chunk.window);
@@ -219,14 +221,14 @@ impl<'a> Stored<'a> {
             if calls > 0 {
                 each(Event::Calls { window, thread, calls });
             }
-            self.chunk_spans(index, chunk, (window, thread), &is_one, &mut each).ok_or(Damaged)?;
+            self.chunk_spans(&mut reader, chunk, (window, thread), &is_one, &mut each).ok_or(Damaged)?;
         }
         Ok(())
     }
 
     fn chunk_spans(
         &self,
-        index: &RankIndex<'_>,
+        reader: &mut CallReader<'_>,
         chunk: &Chunk<'_>,
         (window, thread): (Option<usize>, usize),
         is_one: impl Fn(i64, i64, i64) -> bool,
@@ -243,7 +245,7 @@ impl<'a> Stored<'a> {
                 }
                 return;
             }
-            let read = index.block_calls(block, |call| {
+            let read = reader.block(block, |call| {
                 let Some(signature) = signatures.get(call.terminal as usize) else { return };
                 let length = if signature.flags & CALL_UNFINISHED != 0 { 0 } else { call.duration_ns };
                 let end_ns = call.start_ns.saturating_add_unsigned(length);

@@ -62,7 +62,7 @@ impl Grammar {
 
     /// The rules that are used, each before those that it holds; length of an expansion of each whose expansions are
     /// all alike.
-    fn measured(&self) -> (Vec<usize>, Vec<Option<u64>>) {
+    pub(super) fn measured(&self) -> (Vec<usize>, Vec<Option<u64>>) {
         let mut order = Vec::with_capacity(self.rules.len());
         let mut seen = vec![false; self.rules.len()];
         let mut lengths: Vec<Option<u64>> = vec![None; self.rules.len()];

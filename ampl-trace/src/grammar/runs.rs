@@ -28,6 +28,8 @@ pub struct Runs<'a> {
     places: Vec<usize>,
     used: Vec<Used>,
     stack: Vec<Frame>,
+    /// Length of one expansion of each rule, where all have the same content; empty until it is needed.
+    lengths: Vec<Option<u64>>,
 }
 
 impl<'a> Runs<'a> {
@@ -39,7 +41,55 @@ impl<'a> Runs<'a> {
         });
         let places = places.collect();
         let used = vec![Used::default(); size];
-        Self { grammar, places, used, stack: vec![Frame { rule: 0, item: 0, left: 0 }] }
+        Self { grammar, places, used, stack: vec![Frame { rule: 0, item: 0, left: 0 }], lengths: Vec::new() }
+    }
+
+    /// Passes whole runs of `most` terminals together at most, as many as it can; returns the number of terminals. Rules
+    /// whose repetitions are always the same are passed at once.
+    pub fn pass_over(&mut self, most: u64) -> u64 {
+        if self.lengths.is_empty() {
+            self.lengths = self.grammar.measured().1;
+        }
+        let mut left = most;
+        while self.pass(&mut left).is_some() {}
+        most - left
+    }
+
+    /// One step of it; `None` where nothing more can be passed.
+    fn pass(&mut self, left: &mut u64) -> Option<()> {
+        let depth = self.stack.len();
+        let frame = self.stack.last_mut()?;
+        if frame.item == 0
+            && let Some(length) = self.lengths.get(frame.rule).copied().flatten()
+        {
+            let expansions = (*left / length).min(frame.left.saturating_add(1));
+            *left -= expansions * length;
+            if expansions > frame.left {
+                self.stack.pop();
+                return Some(());
+            }
+            frame.left -= expansions;
+        }
+        let Some(item) = self.grammar.rules.get(frame.rule)?.get(frame.item) else {
+            if frame.left > 0 {
+                (frame.left, frame.item) = (frame.left - 1, 0);
+            } else {
+                self.stack.pop();
+            }
+            return Some(());
+        };
+        let used = &mut self.used[self.places[frame.rule] + frame.item];
+        let mut next = *used;
+        let count = next_count(&mut next, item)?;
+        match item.symbol.as_rule() {
+            None => *left = left.checked_sub(count)?,
+            // Deeper than there are rules: a rule inside itself.
+            Some(_) if depth > self.grammar.rules.len() => return None,
+            Some(rule) => self.stack.push(Frame { rule, item: 0, left: count.checked_sub(1)? }),
+        }
+        *used = next;
+        self.stack[depth - 1].item += 1;
+        Some(())
     }
 }
 

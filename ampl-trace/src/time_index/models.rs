@@ -1,331 +1,388 @@
-//! Frequencies of what is stored of a rank's calls: numbers of signatures, gaps, durations and numbers of polls, each
-//! by the signature of the call.
-//!
-//! A number that is frequent is a symbol of its own. Others share the symbol of their length in bits, and their bits
-//! follow.
-
-use std::cell::OnceCell;
+//! Frequencies of a rank's gaps, durations and numbers of polls: by the signature of the call, and where these tell
+//! much, by the size of the gap and by *levels*: how far the latest numbers were from the means of their signatures.
+//! A processor that runs slower, or has others beside it, is at another level for some time.
 
 use rustc_hash::FxHashMap;
 
 use super::Entry;
-use super::ans::{Decoder, Encoder, Slots, TOTAL};
+use super::ans::{Decoder, Encoder};
+use super::tables::{Counts, Numbers, Table, cost};
+use crate::structure::Signature;
 use crate::varint::{Reader, put};
 
-/// Place of the signature's number among the numbers of a call; gap, duration and count follow.
-const TERMINAL: usize = 0;
-/// Number of kinds.
-const KINDS: usize = 4;
-/// Most numbers of a kind with symbols of their own.
-const MOST_NUMBERS: usize = 1500;
-/// Occurrences of a number that has one, at least.
-const FREQUENT: u64 = 6;
+/// Number of kinds: gaps, durations, numbers of polls.
+const KINDS: usize = 3;
 /// Most signatures with frequencies of their own.
-const MOST_CONTEXTS: usize = 96;
+const MOST_SIGNATURES: usize = 96;
+/// Most functions with frequencies of their own.
+const MOST_FUNCTIONS: usize = 512;
 /// Calls of such a signature, at least.
 const OWN: u64 = 400;
-/// Symbol of a number whose symbol is not in the table: its length in bits and its bits follow.
-const ESCAPE: u32 = 0;
-/// The symbols behind this are numbers.
-const LENGTHS: u32 = 64;
-/// Bits of a length in bits, less one.
-const LENGTH_BITS: u32 = 6;
+/// Sizes of numbers.
+const SIZES: usize = 64;
+/// Ranges of sizes that tables differ by, at most.
+const RANGES: usize = 10;
 
-/// Length of a number in bits, at least 1.
-fn length(number: u64) -> u32 {
-    u64::BITS - (number | 1).leading_zeros()
+/// Parts of an octave that logarithms count.
+const PARTS: i32 = 16;
+/// Farthest distance from a mean that a level takes up.
+const FAR: i32 = 2 * PARTS;
+/// Units of a level in a part of an octave.
+const UNIT: i32 = 64;
+/// A level follows the distances of its kind at this rate: gaps an 8th, durations a 16th.
+const FOLLOWS: [u32; 2] = [3, 4];
+
+/// Size of a number: its half-octave.
+#[inline]
+fn size(number: u64) -> u8 {
+    (log(number) / (PARTS / 2)).min(SIZES as i32 - 1) as u8
 }
 
-/// Bits that follow the symbol of that length.
-fn rest_bits(length: u32) -> u32 {
-    if length == 1 { 1 } else { length - 1 }
+/// Logarithm of a number, one more than it is, in parts of an octave; linear between octaves.
+#[inline]
+fn log(number: u64) -> i32 {
+    let number = number.saturating_add(1);
+    let octave = number.ilog2();
+    let part = (number << (63 - octave)) >> 59 & (PARTS as u64 - 1);
+    octave as i32 * PARTS + part as i32
 }
 
-/// Slots of the symbols of one signature.
+/// Numbers of signatures and functions as contexts; 0 is that of all others.
 #[derive(Debug, Default)]
-struct Table {
-    /// Symbols, ascending, and their slots.
-    symbols: Vec<(u32, Slots)>,
-    /// By slot, the index of its symbol; made when it is read from first.
-    by_slot: OnceCell<Box<[u16]>>,
+pub struct Contexts {
+    functions: Vec<u16>,
+    /// Terminals, whose contexts follow those of functions.
+    terminals: Vec<u32>,
 }
 
-impl Table {
-    /// A table of symbols by how often they come, with the escape where numbers may come that are not among them.
-    fn new(mut counts: Vec<(u32, u64)>, is_open: bool) -> Self {
-        if is_open || counts.is_empty() {
-            counts.push((ESCAPE, 1));
-        }
-        counts.sort_unstable();
-        let all: u64 = counts.iter().map(|(_, count)| count).sum();
-        let share = |count: u64| ((u128::from(count) * u128::from(TOTAL) / u128::from(all)) as u32).max(1);
-        let mut slots: Vec<u32> = counts.iter().map(|&(_, count)| share(count)).collect();
-        let mut sum: u32 = slots.iter().sum();
-        while sum != TOTAL {
-            let largest = slots.iter_mut().max().expect("there is one");
-            if sum < TOTAL {
-                *largest += TOTAL - sum;
-                sum = TOTAL;
-            } else {
-                // Never all of the largest: its half at most is taken off.
-                let less = (sum - TOTAL).min((*largest / 2).max(1));
-                *largest -= less;
-                sum -= less;
+impl Contexts {
+    /// Contexts of `entries`, whose functions `function` returns.
+    pub fn of<'a>(entries: impl Iterator<Item = &'a Entry>, function: impl Fn(u32) -> u16) -> Self {
+        let mut often: FxHashMap<u32, u64> = FxHashMap::default();
+        entries.for_each(|entry| *often.entry(entry.terminal).or_default() += 1);
+        let mut functions: Vec<u16> = often.keys().map(|&terminal| function(terminal)).collect();
+        functions.sort_unstable();
+        functions.dedup();
+        functions.truncate(MOST_FUNCTIONS);
+        let own = often.into_iter().filter(|&(_, calls)| calls >= OWN);
+        let mut own: Vec<(u64, u32)> = own.map(|(terminal, calls)| (calls, terminal)).collect();
+        own.sort_unstable_by(|a, b| b.cmp(a));
+        own.truncate(MOST_SIGNATURES);
+        let mut terminals: Vec<u32> = own.into_iter().map(|(_, terminal)| terminal).collect();
+        terminals.sort_unstable();
+        Self { functions, terminals }
+    }
+
+    fn len(&self) -> usize {
+        1 + self.functions.len() + self.terminals.len()
+    }
+
+    /// The context of the terminal of that number and function.
+    pub fn context(&self, terminal: u32, function: u16) -> u16 {
+        let own = self.terminals.binary_search(&terminal).map(|at| 1 + self.functions.len() + at);
+        let context = own.or_else(|_| self.functions.binary_search(&function).map(|at| 1 + at));
+        context.unwrap_or(0) as u16
+    }
+
+    /// The contexts of a thread's signatures.
+    pub fn by_terminal(&self, signatures: &[Signature]) -> Vec<u16> {
+        (0..).zip(signatures).map(|(terminal, own)| self.context(terminal, own.function)).collect()
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let functions = self.functions.iter().map(|&function| function.into()).collect();
+        for list in [functions, self.terminals.clone()] {
+            put(out, list.len() as u64);
+            let mut before = 0;
+            for number in list {
+                put(out, (number - before).into());
+                before = number;
             }
         }
-        let counts = counts.iter().map(|&(symbol, _)| symbol).zip(slots);
-        Self::of(counts.map(|(symbol, count)| (symbol, count as u16)).collect())
     }
 
-    fn of(counts: Vec<(u32, u16)>) -> Self {
-        let mut start = 0;
-        let symbols = counts.into_iter().map(|(symbol, count)| {
-            let slots = Slots { start, count };
-            start = start.wrapping_add(count);
-            (symbol, slots)
-        });
-        Self { symbols: symbols.collect(), by_slot: OnceCell::new() }
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let mut list = |most: usize| {
+            let length = usize::try_from(reader.get()?).ok().filter(|&length| length <= most)?;
+            let (mut list, mut number) = (Vec::new(), 0u32);
+            for _ in 0..length {
+                number = number.checked_add(u32::try_from(reader.get()?).ok()?)?;
+                list.push(number);
+            }
+            Some(list)
+        };
+        let (functions, terminals) = (list(MOST_FUNCTIONS)?, list(MOST_SIGNATURES)?);
+        let functions = functions.into_iter().map(u16::try_from).collect::<Result<_, _>>().ok()?;
+        Some(Self { functions, terminals })
+    }
+}
+
+/// Ranges of sizes: the first size of each but the first range.
+#[derive(Clone, Debug)]
+struct Ranges {
+    edges: Vec<u8>,
+    of: [u8; SIZES],
+}
+
+impl Ranges {
+    fn new(edges: Vec<u8>) -> Self {
+        let of =
+            std::array::from_fn(|size| edges.iter().filter(|&&edge| usize::from(edge) <= size).count() as u8);
+        Self { edges, of }
     }
 
-    fn slots(&self, symbol: u32) -> Option<Slots> {
-        let found = self.symbols.binary_search_by_key(&symbol, |&(symbol, _)| symbol);
-        found.ok().map(|index| self.symbols[index].1)
+    /// Ranges that about as many numbers fall into, of those with these sizes.
+    fn even(sizes: &[u64; SIZES]) -> Self {
+        let all: u64 = sizes.iter().sum();
+        let (mut edges, mut below, mut next) = (Vec::new(), 0, 1);
+        for (size, &count) in sizes.iter().enumerate().skip(1) {
+            below += sizes[size - 1];
+            if count > 0 && below > 0 && below * RANGES as u64 >= next * all && edges.len() < RANGES - 1 {
+                edges.push(size as u8);
+                next = below * RANGES as u64 / all + 1;
+            }
+        }
+        Self::new(edges)
     }
 
+    fn len(&self) -> usize {
+        self.edges.len() + 1
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let length = usize::try_from(reader.get()?).ok().filter(|&length| length < RANGES)?;
+        let mut edges = Vec::new();
+        for _ in 0..length {
+            edges.push(u8::try_from(reader.get()?).ok()?);
+        }
+        Some(Self::new(edges))
+    }
+}
+
+/// Tables of a context, by the ranges of two sizes.
+#[derive(Debug)]
+struct Split {
+    ranges: [Ranges; 2],
+    tables: Vec<Table>,
+}
+
+impl Split {
+    /// The table after these sizes.
     #[inline]
-    fn take(&self, decoder: &mut Decoder<'_>) -> u32 {
-        if let [(symbol, _)] = self.symbols[..] {
-            return symbol;
-        }
-        let by_slot = self.by_slot.get_or_init(|| {
-            let mut by_slot = vec![0; TOTAL as usize];
-            for (index, (_, slots)) in (0..).zip(&self.symbols) {
-                let from = usize::from(slots.start);
-                let until = (from + usize::from(slots.count)).min(TOTAL as usize);
-                by_slot[from.min(until)..until].fill(index);
+    fn table(&self, sizes: [u8; 2]) -> &Table {
+        let [one, two] = &self.ranges;
+        let [at_one, at_two] = sizes.map(|size| usize::from(size) % SIZES);
+        &self.tables[usize::from(one.of[at_one]) * two.len() + usize::from(two.of[at_two])]
+    }
+
+    /// The cheapest tables of numbers that come as often as `cells` have it, by ranges of both sizes.
+    fn cheapest(ranges: &[Ranges; 2], cells: &[Counts], is_open: bool) -> Self {
+        let none = || Ranges::new(Vec::new());
+        let [one, two] = ranges;
+        let ways = [[false, false], [true, false], [false, true], [true, true]];
+        let ways = ways.map(|[by_one, by_two]| {
+            let own = [(by_one, one), (by_two, two)];
+            let own = own.map(|(by, ranges)| if by { ranges.clone() } else { none() });
+            let mut sums = vec![Counts::default(); own[0].len() * own[1].len()];
+            for (at, cell) in cells.iter().enumerate() {
+                let (row, column) = (at / two.len(), at % two.len());
+                let place = if by_one { row * own[1].len() } else { 0 } + if by_two { column } else { 0 };
+                for (&symbol, &count) in cell {
+                    *sums[place].entry(symbol).or_default() += count;
+                }
             }
-            by_slot.into()
+            (sums.iter().map(cost).sum::<f64>(), own, sums)
         });
-        let (symbol, slots) = self.symbols[usize::from(by_slot[decoder.slot() as usize])];
-        decoder.take(slots);
-        symbol
+        let (_, ranges, sums) = ways
+            .into_iter()
+            .reduce(|best, other| if other.0 < best.0 { other } else { best })
+            .expect("there are four");
+        Self { ranges, tables: sums.iter().map(|counts| Table::of(counts, is_open)).collect() }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        for ranges in &self.ranges {
+            put(out, ranges.edges.len() as u64);
+            ranges.edges.iter().for_each(|&edge| put(out, edge.into()));
+        }
+        self.tables.iter().for_each(|table| table.write(out));
+    }
+
+    fn read(numbers: &Numbers, reader: &mut Reader<'_>) -> Option<Self> {
+        let ranges = [Ranges::read(reader)?, Ranges::read(reader)?];
+        let tables = (0..ranges[0].len() * ranges[1].len()).map(|_| Table::read(numbers, reader));
+        Some(Self { tables: tables.collect::<Option<_>>()?, ranges })
     }
 }
 
 /// Numbers of one kind.
 #[derive(Debug, Default)]
-struct Numbers {
-    /// Numbers that have symbols, ascending.
-    own: Vec<u64>,
-    /// By context.
-    tables: Vec<Table>,
+struct Kind {
+    numbers: Numbers,
+    /// Mean logarithms by context, of gaps and durations.
+    means: Vec<i32>,
+    /// Tables by context.
+    splits: Vec<Split>,
 }
 
-impl Numbers {
-    fn symbol(&self, number: u64) -> u32 {
-        match self.own.binary_search(&number) {
-            Ok(index) => LENGTHS + 1 + index as u32,
-            Err(_) => length(number),
-        }
-    }
+/// Levels of gaps and of durations, in a block.
+#[derive(Clone, Debug, Default)]
+pub struct Levels([i32; 2]);
 
-    fn put(&self, encoder: &mut Encoder, context: usize, number: u64) {
-        let (table, symbol) = (&self.tables[context], self.symbol(number));
-        match table.slots(symbol) {
-            Some(slots) => {
-                if symbol <= LENGTHS {
-                    encoder.put_raw(number, rest_bits(symbol));
-                }
-                encoder.put(slots);
-            }
-            None => {
-                let bits = length(number);
-                encoder.put_raw(number, bits);
-                encoder.put_raw(u64::from(bits - 1), LENGTH_BITS);
-                encoder.put(table.slots(ESCAPE).expect("a table without it has all symbols"));
-            }
-        }
-    }
-
+impl Levels {
+    /// The level of a kind, as a size.
     #[inline]
-    fn take(&self, decoder: &mut Decoder<'_>, context: usize) -> Option<u64> {
-        let symbol = self.tables.get(context)?.take(decoder);
-        if symbol > LENGTHS {
-            return self.own.get((symbol - LENGTHS - 1) as usize).copied();
-        }
-        if symbol == ESCAPE {
-            let bits = decoder.raw(LENGTH_BITS) as u32 + 1;
-            return Some(decoder.raw(bits));
-        }
-        let bits = decoder.raw(rest_bits(symbol));
-        Some(if symbol == 1 { bits } else { 1 << (symbol - 1) | bits })
+    fn size(&self, kind: usize) -> u8 {
+        let middle = SIZES as i32 / 2;
+        ((self.0[kind] >> 4) + middle).clamp(0, SIZES as i32 - 1) as u8
+    }
+
+    /// Follows a number of a signature whose logarithms have that mean.
+    #[inline]
+    fn follow(&mut self, kind: usize, number: u64, mean: i32) {
+        let distance = (log(number) - mean).clamp(-FAR, FAR) * UNIT;
+        self.0[kind] += (distance - self.0[kind]) >> FOLLOWS[kind];
     }
 }
 
 /// Frequencies of a rank's calls.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Models {
-    /// By terminal, the context of what follows; 0 is that of all without one.
-    contexts: Vec<u8>,
-    kinds: [Numbers; KINDS],
+    /// Contexts of signatures.
+    pub contexts: Contexts,
+    kinds: [Kind; KINDS],
 }
 
 impl Models {
-    /// Frequencies of `entries`; `is_open` where others may come than these.
-    pub fn of(entries: &[Entry], is_open: bool) -> Self {
-        let mut by_terminal: FxHashMap<u32, u64> = FxHashMap::default();
-        entries.iter().for_each(|entry| *by_terminal.entry(entry.terminal).or_default() += 1);
-        let mut frequent: Vec<(u64, u32)> = by_terminal
-            .iter()
-            .filter(|own| *own.1 >= OWN)
-            .map(|(&terminal, &calls)| (calls, terminal))
-            .collect();
-        frequent.sort_unstable_by(|a, b| b.cmp(a));
-        frequent.truncate(MOST_CONTEXTS);
-        let mut models = Self { contexts: Vec::new(), kinds: Default::default() };
-        for (context, &(_, terminal)) in (1..).zip(&frequent) {
-            models.set_context(terminal, context);
-        }
-        let contexts = frequent.len() + 1;
-        for (kind, numbers) in models.kinds.iter_mut().enumerate() {
-            let mut often: FxHashMap<u64, u64> = FxHashMap::default();
-            entries.iter().for_each(|entry| *often.entry(entry.numbers()[kind]).or_default() += 1);
-            let mut own: Vec<(u64, u64)> = often.into_iter().map(|(number, times)| (times, number)).collect();
-            own.retain(|&(times, _)| times >= FREQUENT);
-            own.sort_unstable_by(|a, b| b.cmp(a));
-            own.truncate(MOST_NUMBERS);
-            numbers.own = own.into_iter().map(|(_, number)| number).collect();
-            numbers.own.sort_unstable();
-        }
-        let mut counts: Vec<Vec<FxHashMap<u32, u64>>> = vec![vec![FxHashMap::default(); contexts]; KINDS];
-        let mut before = None;
-        for entry in entries {
-            let at = models.places(before, entry.terminal);
-            for ((kind, number), context) in entry.numbers().into_iter().enumerate().zip(at) {
-                *counts[kind][context].entry(models.kinds[kind].symbol(number)).or_default() += 1;
+    /// Frequencies of `blocks`, which have these contexts; `is_open` where others may come than these.
+    pub fn of<'a>(
+        contexts: Contexts,
+        blocks: impl Iterator<Item = &'a [Entry]> + Clone,
+        is_open: bool,
+    ) -> Self {
+        let mut models = Self { contexts, kinds: Default::default() };
+        let length = models.contexts.len();
+        for kind in 0..2 {
+            let mut sums = vec![(0i64, 0i64); length];
+            for entry in blocks.clone().flatten() {
+                let (sum, calls) = &mut sums[usize::from(entry.context)];
+                *sum += i64::from(log([entry.gap, entry.duration_ns][kind]));
+                *calls += 1;
             }
-            before = Some(entry.terminal);
+            let means = sums.into_iter().map(|(sum, calls)| (sum / calls.max(1)) as i32);
+            models.kinds[kind].means = means.collect();
         }
-        for (kind, counts) in counts.into_iter().enumerate() {
-            // The first call of a block has none before it.
-            let is_open = is_open || kind == TERMINAL;
-            models.kinds[kind].tables =
-                counts.into_iter().map(|own| Table::new(own.into_iter().collect(), is_open)).collect();
+        let mut sizes = vec![[[[0u64; SIZES]; 2]; KINDS]; length];
+        models.walk(blocks.clone(), |kind, context, _, [one, two]| {
+            let [ones, twos] = &mut sizes[context][kind];
+            ones[usize::from(one)] += 1;
+            twos[usize::from(two)] += 1;
+        });
+        let ranges: Vec<_> =
+            sizes.iter().map(|kinds| kinds.map(|own| own.map(|own| Ranges::even(&own)))).collect();
+        for (kind, own) in models.kinds.iter_mut().enumerate() {
+            let numbers = |entry: &Entry| [entry.gap, entry.duration_ns, entry.count][kind];
+            let coded = blocks.clone().flatten().filter(|entry| kind < 2 || entry.folds);
+            own.numbers = Numbers::of(coded.map(numbers));
+        }
+        let cells = |ranges: &[[Ranges; 2]; KINDS]| {
+            ranges.each_ref().map(|[one, two]| vec![Counts::default(); one.len() * two.len()])
+        };
+        let mut counts: Vec<[Vec<Counts>; KINDS]> = ranges.iter().map(cells).collect();
+        models.walk(blocks, |kind, context, number, sizes| {
+            let [one, two] = &ranges[context][kind];
+            let [at_one, at_two] = sizes.map(usize::from);
+            let cell = usize::from(one.of[at_one]) * two.len() + usize::from(two.of[at_two]);
+            *counts[context][kind][cell].entry(models.kinds[kind].numbers.symbol(number)).or_default() += 1;
+        });
+        for (ranges, counts) in ranges.iter().zip(counts) {
+            for ((own, ranges), cells) in models.kinds.iter_mut().zip(ranges).zip(counts) {
+                own.splits.push(Split::cheapest(ranges, &cells, is_open));
+            }
         }
         models
     }
 
-    fn set_context(&mut self, terminal: u32, context: u8) {
-        let at = terminal as usize;
-        if self.contexts.len() <= at {
-            self.contexts.resize(at + 1, 0);
-        }
-        self.contexts[at] = context;
-    }
-
-    #[inline]
-    fn context(&self, terminal: u32) -> usize {
-        self.contexts.get(terminal as usize).copied().unwrap_or(0).into()
-    }
-
-    /// Contexts of a call's numbers.
-    #[inline]
-    fn places(&self, before: Option<u32>, terminal: u32) -> [usize; KINDS] {
-        let own = self.context(terminal);
-        [before.map_or(0, |before| self.context(before)), own, own, own]
-    }
-
-    /// Appends the bytes of `entries` to `out`.
-    pub fn encode(&self, encoder: &mut Encoder, entries: &[Entry], out: &mut Vec<u8>) {
-        for (index, entry) in entries.iter().enumerate().rev() {
-            let before = index.checked_sub(1).map(|before| entries[before].terminal);
-            let at = self.places(before, entry.terminal);
-            for ((numbers, number), context) in self.kinds.iter().zip(entry.numbers()).zip(at).rev() {
-                numbers.put(encoder, context, number);
+    /// Passes each number that is coded to `each`: its kind, its context, itself, the sizes before it.
+    fn walk<'a>(
+        &self,
+        blocks: impl Iterator<Item = &'a [Entry]>,
+        mut each: impl FnMut(usize, usize, u64, [u8; 2]),
+    ) {
+        for entries in blocks {
+            let mut levels = Levels::default();
+            for entry in entries {
+                let context = usize::from(entry.context);
+                each(0, context, entry.gap, [levels.size(1), levels.size(0)]);
+                each(1, context, entry.duration_ns, [levels.size(1), size(entry.gap)]);
+                if entry.folds {
+                    each(2, context, entry.count, [0, 0]);
+                }
+                levels.follow(0, entry.gap, self.kinds[0].means[context]);
+                levels.follow(1, entry.duration_ns, self.kinds[1].means[context]);
             }
+        }
+    }
+
+    /// Appends the bytes of the calls of a block to `out`.
+    pub fn encode(&self, encoder: &mut Encoder, entries: &[Entry], out: &mut Vec<u8>) {
+        let mut numbers = Vec::with_capacity(2 * entries.len());
+        self.walk(std::iter::once(entries), |kind, context, number, sizes| {
+            numbers.push((&self.kinds[kind], self.kinds[kind].splits[context].table(sizes), number));
+        });
+        for (kind, table, number) in numbers.into_iter().rev() {
+            table.put(&kind.numbers, encoder, number);
         }
         encoder.finish(out);
     }
 
-    /// The next call; `None` where the bytes are those of none.
+    /// Gap, duration and count of the next call, which has that context, and which folds or not.
     #[inline]
-    pub fn take(&self, decoder: &mut Decoder<'_>, before: Option<u32>) -> Option<Entry> {
-        let [terminals, gaps, durations, counts] = &self.kinds;
-        let before = before.map_or(0, |before| self.context(before));
-        let terminal = u32::try_from(terminals.take(decoder, before)?).ok()?;
-        let context = self.context(terminal);
-        let gap = gaps.take(decoder, context)?;
-        let duration_ns = durations.take(decoder, context)?;
-        let count = counts.take(decoder, context)?;
-        Some(Entry { terminal, gap, duration_ns, count })
+    pub fn take(
+        &self,
+        decoder: &mut Decoder<'_>,
+        levels: &mut Levels,
+        context: u16,
+        folds: bool,
+    ) -> Option<(u64, u64, u64)> {
+        let [gaps, durations, counts] = &self.kinds;
+        let at = usize::from(context);
+        let sizes = [levels.size(1), levels.size(0)];
+        let gap = gaps.splits.get(at)?.table(sizes).take(&gaps.numbers, decoder);
+        let table = durations.splits.get(at)?.table([sizes[0], size(gap)]);
+        let duration_ns = table.take(&durations.numbers, decoder);
+        levels.follow(0, gap, *gaps.means.get(at)?);
+        levels.follow(1, duration_ns, *durations.means.get(at)?);
+        let count = match folds {
+            true => counts.splits.get(at)?.table([0, 0]).take(&counts.numbers, decoder),
+            false => 1,
+        };
+        Some((gap, duration_ns, count))
     }
 
     /// Appends the frequencies to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let mut own: Vec<(u8, u32)> = self
-            .contexts
-            .iter()
-            .zip(0..)
-            .filter(|own| *own.0 > 0)
-            .map(|(&at, terminal)| (at, terminal))
-            .collect();
-        own.sort_unstable();
-        put(out, own.len() as u64);
-        own.iter().for_each(|&(_, terminal)| put(out, terminal.into()));
-        for numbers in &self.kinds {
-            put(out, numbers.own.len() as u64);
-            let mut before = 0;
-            for &number in &numbers.own {
-                put(out, number - before);
-                before = number;
-            }
-            for table in &numbers.tables {
-                put(out, table.symbols.len() as u64);
-                let mut before = 0;
-                for &(symbol, slots) in &table.symbols {
-                    put(out, (symbol - before).into());
-                    put(out, slots.count.into());
-                    before = symbol;
-                }
-            }
+        self.contexts.write(out);
+        for kind in &self.kinds {
+            kind.numbers.write(out);
+            kind.means.iter().for_each(|&mean| put(out, mean as u64));
+            kind.splits.iter().for_each(|split| split.write(out));
         }
     }
 
     /// The frequencies that [`write`](Self::write) appended; `None` where they are none.
     pub fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        let contexts = usize::try_from(reader.get()?).ok().filter(|&own| own <= MOST_CONTEXTS)?;
-        let mut models = Self { contexts: Vec::new(), kinds: Default::default() };
-        for context in 1..=contexts {
-            // No rank has more signatures than this.
-            let terminal = u32::try_from(reader.get()?).ok().filter(|&terminal| terminal < 1 << 24)?;
-            models.set_context(terminal, context as u8);
-        }
-        for numbers in &mut models.kinds {
-            let own = usize::try_from(reader.get()?).ok().filter(|&own| own <= MOST_NUMBERS)?;
-            let mut before = 0u64;
-            for _ in 0..own {
-                before = before.checked_add(reader.get()?)?;
-                numbers.own.push(before);
+        let contexts = Contexts::read(reader)?;
+        let mut kinds: [Kind; KINDS] = Default::default();
+        for (at, kind) in kinds.iter_mut().enumerate() {
+            kind.numbers = Numbers::read(reader)?;
+            for _ in 0..if at < 2 { contexts.len() } else { 0 } {
+                kind.means.push(i32::try_from(reader.get()?).ok().filter(|&mean| mean <= 64 * PARTS)?);
             }
-            for _ in 0..=contexts {
-                let symbols = reader.get()?;
-                let (mut symbol, mut sum) = (0u32, 0u64);
-                let mut counts = Vec::new();
-                for _ in 0..symbols {
-                    symbol = symbol.checked_add(u32::try_from(reader.get()?).ok()?)?;
-                    let count = reader.get()?;
-                    sum = sum.checked_add(count)?;
-                    if sum > TOTAL.into() || count == 0 || symbol as usize > LENGTHS as usize + own {
-                        return None;
-                    }
-                    counts.push((symbol, count as u16));
-                }
-                if sum != u64::from(TOTAL) {
-                    return None;
-                }
-                numbers.tables.push(Table::of(counts));
+            for _ in 0..contexts.len() {
+                kind.splits.push(Split::read(&kind.numbers, reader)?);
             }
         }
-        Some(models)
+        Some(Self { contexts, kinds })
     }
 }

@@ -1,11 +1,14 @@
 //! Indexes read back.
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use super::ans::Decoder;
-use super::models::Models;
-use super::write::end;
-use super::{BLOCK, CHUNK, MAGIC};
+use super::models::{Levels, Models};
+use super::write::{RANK_HEAD_BYTES, end};
+use super::{CHUNK, MAGIC, folds};
+use crate::structure::RankStructure;
+use crate::timed::{Numbers, Position};
 use crate::timing::Settings;
 use crate::varint::{Reader, unzigzag};
 
@@ -47,7 +50,7 @@ impl Iterator for Sections<'_> {
     type Item = (u32, Range<usize>, u32);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let head = self.bytes.get(self.at..)?.first_chunk::<16>()?;
+        let head = self.bytes.get(self.at..)?.first_chunk::<RANK_HEAD_BYTES>()?;
         let number =
             |from: usize| u32::from_le_bytes([head[from], head[from + 1], head[from + 2], head[from + 3]]);
         let length = u64::from(number(4)) | u64::from(number(8)) << 32;
@@ -82,6 +85,8 @@ pub struct Chunk<'a> {
     /// True where a call among them has not returned.
     pub is_unfinished: bool,
     entries: usize,
+    /// Entries of a block that is full.
+    block: usize,
     base_ns: i64,
     groups: &'a [u8],
     blocks: &'a [u8],
@@ -121,9 +126,50 @@ pub struct Block<'a> {
     pub low_ns: i64,
     /// End of the last.
     pub high_ns: i64,
+    thread: u32,
+    first_seq: u64,
     entries: usize,
     base_ns: i64,
     payload: &'a [u8],
+}
+
+/// Reads stored calls, whose signatures the structure has. Fast where it is asked in the order of the chunks.
+#[derive(Debug)]
+pub struct CallReader<'a> {
+    models: &'a Models,
+    /// Positions in the threads, and contexts and folding by terminal.
+    threads: Vec<(Position<'a>, Vec<(u16, bool)>)>,
+}
+
+impl CallReader<'_> {
+    /// Passes the calls of `chunk` to `each`, in their order; `None` where they cannot be read.
+    pub fn chunk(&mut self, chunk: &Chunk<'_>, mut each: impl FnMut(Call)) -> Option<()> {
+        let mut whole = Some(());
+        chunk.blocks(|block, _| whole = whole.and_then(|()| self.block(block, &mut each)))?;
+        whole
+    }
+
+    /// Passes the calls of `block` to `each`, in their order; `None` where they cannot be read.
+    pub fn block(&mut self, block: &Block<'_>, mut each: impl FnMut(Call)) -> Option<()> {
+        let mut threads = self.threads.iter_mut();
+        let (position, signatures) = threads.find(|(at, _)| at.thread.thread == block.thread)?;
+        let mut decoder = Decoder::new(block.payload)?;
+        let (mut end_ns, mut seq) = (block.base_ns, block.first_seq);
+        if position.seq > seq {
+            position.rewind();
+        }
+        let mut levels = Levels::default();
+        for _ in 0..block.entries {
+            let terminal = position.seek(seq)?.number;
+            let &(context, folds) = signatures.get(terminal as usize)?;
+            let (gap, duration_ns, count) = self.models.take(&mut decoder, &mut levels, context, folds)?;
+            seq = position.seq.saturating_add(count.max(1));
+            let start_ns = end_ns.wrapping_add(unzigzag(gap));
+            end_ns = end(start_ns, duration_ns);
+            each(Call { terminal, start_ns, duration_ns, count });
+        }
+        Some(())
+    }
 }
 
 /// A signed number; wraps where an index is of no encoder.
@@ -138,6 +184,7 @@ impl<'a> RankIndex<'a> {
         let mut reader = Reader::new(rest);
         let error = f64::from_bits(u64::from_le_bytes(*error));
         let settings = Settings { error, floor_ns: reader.get()? };
+        let block = usize::try_from(reader.get()?).ok().filter(|&block| (1..=CHUNK).contains(&block))?;
         let models = Models::read(&mut reader)?;
         let meta = take(&mut reader)?;
         let mut payload = &rest[reader.position()..];
@@ -165,6 +212,7 @@ impl<'a> RankIndex<'a> {
                 high_ns: base.wrapping_add(high),
                 is_unfinished: thread & 1 == 1,
                 entries,
+                block,
                 base_ns,
                 groups,
                 blocks,
@@ -184,26 +232,14 @@ impl<'a> RankIndex<'a> {
         &self.chunks
     }
 
-    /// Passes the calls of `chunk` to `each`, in their order; `None` where they cannot be read.
-    pub fn calls(&self, chunk: &Chunk<'_>, mut each: impl FnMut(Call)) -> Option<()> {
-        let mut whole = Some(());
-        chunk.blocks(|block, _| whole = whole.and_then(|()| self.block_calls(block, &mut each)))?;
-        whole
-    }
-
-    /// Passes the calls of `block` to `each`, in their order; `None` where they cannot be read.
-    pub fn block_calls(&self, block: &Block<'_>, mut each: impl FnMut(Call)) -> Option<()> {
-        let mut decoder = Decoder::new(block.payload)?;
-        let (mut end_ns, mut before) = (block.base_ns, None);
-        for _ in 0..block.entries {
-            let entry = self.models.take(&mut decoder, before)?;
-            let start_ns = end_ns.wrapping_add(unzigzag(entry.gap));
-            end_ns = end(start_ns, entry.duration_ns);
-            before = Some(entry.terminal);
-            let (terminal, duration_ns, count) = (entry.terminal, entry.duration_ns, entry.count);
-            each(Call { terminal, start_ns, duration_ns, count });
-        }
-        Some(())
+    /// A reader of the calls, of the rank with that structure.
+    pub fn reader<'b>(&'b self, structure: &'b RankStructure) -> CallReader<'b> {
+        let threads = structure.threads.iter().map(|thread| {
+            let contexts = self.models.contexts.by_terminal(&thread.signatures);
+            let folding = contexts.into_iter().zip(thread.signatures.iter().map(folds));
+            (Position::new(thread, Rc::new(Numbers::of(&thread.signatures))), folding.collect())
+        });
+        CallReader { models: &self.models, threads: threads.collect() }
     }
 }
 
@@ -251,19 +287,25 @@ impl<'a> Chunk<'a> {
         let mut reader = Reader::new(self.blocks);
         let mut sums = functions(&mut reader)?;
         let (mut left, mut base_ns, mut payload) = (self.entries, self.base_ns, self.payload);
+        let mut first_seq = self.calls.start;
         while left > 0 {
             let length = usize::try_from(reader.get()?).ok()?;
             let end_ns = base_ns.wrapping_add(signed(&mut reader)?);
             let low_ns = base_ns.wrapping_add(signed(&mut reader)?);
+            let more = reader.get()?;
             let high_ns = end_ns.wrapping_add(signed(&mut reader)?);
             for (_, sum) in &mut sums {
                 *sum = reader.get()?;
             }
             let own;
             (own, payload) = payload.split_at_checked(length)?;
-            let entries = left.min(BLOCK);
-            each(&Block { low_ns, high_ns, entries, base_ns, payload: own }, &sums);
+            let entries = left.min(self.block);
+            each(
+                &Block { low_ns, high_ns, thread: self.thread, first_seq, entries, base_ns, payload: own },
+                &sums,
+            );
             (left, base_ns) = (left - entries, end_ns);
+            first_seq = first_seq.checked_add(entries as u64)?.checked_add(more)?;
         }
         Some(())
     }

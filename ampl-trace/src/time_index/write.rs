@@ -7,8 +7,8 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::ans::Encoder;
-use super::models::Models;
-use super::{BLOCK, CHUNK, Entry, MAGIC};
+use super::models::{Contexts, Models};
+use super::{BLOCKS, CHUNK, Entry, MAGIC};
 use crate::record::CALL_UNFINISHED;
 use crate::structure::{RankStructure, Signature};
 use crate::timed::for_each_at;
@@ -17,6 +17,11 @@ use crate::varint::{put, put_signed, zigzag};
 
 /// Stored calls whose frequencies stand for all of a rank: its first ones.
 const TRAINED: usize = 1 << 20;
+
+/// Groups of calls alike take no more than one part in so many of the bytes of the calls.
+const GROUPED: usize = 8;
+/// Bytes before those of a rank: its number, their number, their checksum.
+pub const RANK_HEAD_BYTES: usize = 16;
 
 /// Calls of a chunk.
 struct Chunk {
@@ -42,7 +47,7 @@ pub fn put_header(out: &mut impl Write, identity: u64) -> io::Result<()> {
 /// # Errors
 /// Errors of `out`.
 pub fn put_rank(out: &mut impl Write, rank: u32, bytes: &[u8]) -> io::Result<()> {
-    let mut head = [0; 16];
+    let mut head = [0; RANK_HEAD_BYTES];
     head[..4].copy_from_slice(&rank.to_le_bytes());
     head[4..12].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
     head[12..].copy_from_slice(&crc32fast::hash(bytes).to_le_bytes());
@@ -50,16 +55,33 @@ pub fn put_rank(out: &mut impl Write, rank: u32, bytes: &[u8]) -> io::Result<()>
     out.write_all(bytes)
 }
 
-/// Index of the `times` of a rank with that structure.
+/// Index of the `times` of a rank with that structure, in no more than `most_bytes`; `None` where that cannot be. Blocks
+/// are longer where they must.
 ///
 /// # Errors
 /// [`Malformed`] where the times are not those of these calls.
-pub fn encode(structure: &RankStructure, times: &[u8]) -> Result<Vec<u8>, Malformed> {
+pub fn encode(
+    structure: &RankStructure,
+    times: &[u8],
+    most_bytes: usize,
+) -> Result<Option<Vec<u8>>, Malformed> {
+    for block in BLOCKS {
+        let bytes = encode_by(structure, times, block)?;
+        if bytes.len() <= most_bytes {
+            return Ok(Some(bytes));
+        }
+    }
+    Ok(None)
+}
+
+/// The index with blocks of that many calls at most.
+fn encode_by(structure: &RankStructure, times: &[u8], block: usize) -> Result<Vec<u8>, Malformed> {
     let mut decoder = Decoder::new(times)?;
-    let mut writer = Writer::default();
+    let mut writer = Writer { block, ..Writer::default() };
     let settings = decoder.settings();
     writer.head.extend(settings.error.to_bits().to_le_bytes());
     put(&mut writer.head, settings.floor_ns);
+    put(&mut writer.head, block as u64);
     for thread in &structure.threads {
         writer.signatures.insert(thread.thread, &thread.signatures);
     }
@@ -69,12 +91,14 @@ pub fn encode(structure: &RankStructure, times: &[u8]) -> Result<Vec<u8>, Malfor
         let end_ns = begun.map_or(window.start_ns, |(_, _, end_ns)| end_ns);
         let entry = Entry {
             terminal: terminal.number,
+            context: 0,
+            folds: terminal.folds,
             gap: zigzag(time.start_ns.wrapping_sub(end_ns)),
             duration_ns: time.duration_ns,
             count: time.count,
+            next_seq: seq.saturating_add(time.count.max(1)),
         };
-        let calls = seq..seq.saturating_add(time.count.max(1));
-        writer.add((window.thread, window.window), begun.is_some(), end_ns, calls, entry);
+        writer.add((window.thread, window.window), begun.is_some(), end_ns, seq, entry);
         last = Some((window.window, window.thread, end(time.start_ns, time.duration_ns)));
     })?;
     Ok(writer.finish())
@@ -87,6 +111,8 @@ pub(super) fn end(start_ns: i64, duration_ns: u64) -> i64 {
 
 #[derive(Default)]
 struct Writer<'a> {
+    /// Most calls of a block.
+    block: usize,
     signatures: FxHashMap<u32, &'a [Signature]>,
     /// Settings, then frequencies.
     head: Vec<u8>,
@@ -103,23 +129,17 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn add(
-        &mut self,
-        (thread, window): (u32, u64),
-        goes_on: bool,
-        base_ns: i64,
-        calls: Range<u64>,
-        entry: Entry,
-    ) {
+    fn add(&mut self, (thread, window): (u32, u64), goes_on: bool, base_ns: i64, seq: u64, entry: Entry) {
         match self.waiting.last_mut() {
             Some(chunk) if goes_on && chunk.entries.len() < CHUNK => {
                 chunk.entries.push(entry);
-                chunk.calls.end = calls.end;
+                chunk.calls.end = entry.next_seq;
             }
             _ => {
                 if self.entries >= TRAINED || self.models.is_some() {
                     self.flush(true);
                 }
+                let calls = seq..entry.next_seq;
                 self.waiting.push(Chunk { thread, window, calls, base_ns, entries: vec![entry] });
             }
         }
@@ -127,17 +147,48 @@ impl Writer<'_> {
     }
 
     fn flush(&mut self, is_open: bool) {
-        let waiting = std::mem::take(&mut self.waiting);
-        let models = self.models.take().unwrap_or_else(|| {
-            let entries: Vec<Entry> =
-                waiting.iter().flat_map(|chunk| chunk.entries.iter().copied()).collect();
-            let models = Models::of(&entries, is_open);
-            models.write(&mut self.head);
-            models
-        });
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let models = match self.models.take() {
+            Some(models) => {
+                waiting.iter_mut().for_each(|chunk| self.assign(&models.contexts, chunk));
+                models
+            }
+            None => {
+                let contexts = self.contexts(&waiting);
+                waiting.iter_mut().for_each(|chunk| self.assign(&contexts, chunk));
+                let blocks = waiting.iter().flat_map(|chunk| chunk.entries.chunks(self.block));
+                let models = Models::of(contexts, blocks, is_open);
+                models.write(&mut self.head);
+                models
+            }
+        };
         waiting.iter().for_each(|chunk| self.chunk(&models, chunk));
         self.models = Some(models);
         self.entries = 0;
+    }
+
+    fn signature(&self, thread: u32, terminal: u32) -> Option<&Signature> {
+        self.signatures.get(&thread)?.get(terminal as usize)
+    }
+
+    /// Contexts of these chunks' calls; terminals of threads that share a number share its context.
+    fn contexts(&self, chunks: &[Chunk]) -> Contexts {
+        let mut functions: FxHashMap<u32, u16> = FxHashMap::default();
+        for chunk in chunks {
+            for entry in &chunk.entries {
+                let function = || self.signature(chunk.thread, entry.terminal).map_or(0, |own| own.function);
+                functions.entry(entry.terminal).or_insert_with(function);
+            }
+        }
+        let entries = chunks.iter().flat_map(|chunk| &chunk.entries);
+        Contexts::of(entries, |terminal| functions.get(&terminal).copied().unwrap_or(0))
+    }
+
+    fn assign(&self, contexts: &Contexts, chunk: &mut Chunk) {
+        for entry in &mut chunk.entries {
+            let function = self.signature(chunk.thread, entry.terminal).map_or(0, |own| own.function);
+            entry.context = contexts.context(entry.terminal, function);
+        }
     }
 
     fn chunk(&mut self, models: &Models, chunk: &Chunk) {
@@ -158,8 +209,8 @@ impl Writer<'_> {
         }
         let begin = self.payload.len();
         let (mut low, mut high) = (i64::MAX, i64::MIN);
-        let mut base_ns = chunk.base_ns;
-        for entries in chunk.entries.chunks(BLOCK) {
+        let (mut base_ns, mut seq) = (chunk.base_ns, chunk.calls.start);
+        for entries in chunk.entries.chunks(self.block) {
             let from = self.payload.len();
             models.encode(&mut self.encoder, entries, &mut self.payload);
             let (mut own_low, mut own_high, mut end_ns) = (i64::MAX, i64::MIN, base_ns);
@@ -176,6 +227,9 @@ impl Writer<'_> {
             put(&mut blocks, (self.payload.len() - from) as u64);
             put_signed(&mut blocks, end_ns.wrapping_sub(base_ns));
             put_signed(&mut blocks, own_low.wrapping_sub(base_ns));
+            let next_seq = entries.last().map_or(seq, |entry| entry.next_seq);
+            put(&mut blocks, (next_seq - seq).saturating_sub(entries.len() as u64));
+            seq = next_seq;
             put_signed(&mut blocks, own_high.wrapping_sub(end_ns));
             sums.iter().for_each(|&sum| put(&mut blocks, sum));
             (low, high, base_ns) = (low.min(own_low), high.max(own_high), end_ns);
@@ -184,7 +238,9 @@ impl Writer<'_> {
             signature(entry.terminal).is_none_or(|signature| signature.flags & CALL_UNFINISHED != 0)
         };
         let is_unfinished = chunk.entries.iter().any(unfinished);
-        let groups = groups(&chunk.entries);
+        let groups = Some(groups(&chunk.entries))
+            .filter(|groups| groups.len() * GROUPED <= self.payload.len() - begin)
+            .unwrap_or_default();
         let meta = &mut self.meta;
         put(meta, u64::from(chunk.thread) << 1 | u64::from(is_unfinished));
         put_signed(meta, chunk.window.wrapping_sub(self.before.0) as i64);
@@ -213,16 +269,15 @@ impl Writer<'_> {
     }
 }
 
-/// The calls by signature, count and duration; nothing where hardly any are alike.
+/// The calls by signature, count and duration.
 fn groups(entries: &[Entry]) -> Vec<u8> {
-    let mut times: BTreeMap<(u32, u64, u64), u64> = BTreeMap::new();
+    let mut times: FxHashMap<(u32, u64, u64), u64> = FxHashMap::default();
     for entry in entries {
         *times.entry((entry.terminal, entry.count, entry.duration_ns)).or_default() += 1;
     }
+    let mut times: Vec<_> = times.into_iter().collect();
+    times.sort_unstable();
     let mut out = Vec::new();
-    if times.len() > 16 && times.len() * 4 > entries.len() {
-        return out;
-    }
     put(&mut out, times.len() as u64);
     let mut before = (0u32, 0u64);
     for ((terminal, count, duration_ns), times) in times {
