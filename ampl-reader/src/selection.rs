@@ -87,6 +87,11 @@ impl Selection {
         if from < until { until.abs_diff(from) } else { 0 }
     }
 
+    /// Beginning and end of that time; the least and the largest number where it has none.
+    pub fn limits_ns(&self) -> [i64; 2] {
+        [self.from_ns, self.until_ns]
+    }
+
     /// True where that moment is asked for.
     pub fn has(&self, at_ns: i64) -> bool {
         (self.from_ns..self.until_ns).contains(&at_ns)

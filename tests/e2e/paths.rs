@@ -21,7 +21,10 @@ fn config(depth: u32) -> String {
 
 fn run(mpi: Mpi, how: &str, steps: u32, depth: u32) -> Monitored {
     let program = mpi.compile_as("paths", "paths.c", &FLAGS);
-    monitor(&Job::new(mpi, RANKS, program, &[how, &steps.to_string()]), &config(depth), Form::Run)
+    let mut job = Job::new(mpi, RANKS, program, &[how, &steps.to_string()]);
+    // Each step waits for the other rank's turn on a processor.
+    job.limit = Duration::from_secs(300);
+    monitor(&job, &config(depth), Form::Run)
 }
 
 /// The functions on the way to a call, outermost first.

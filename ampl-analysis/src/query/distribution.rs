@@ -7,7 +7,7 @@ use ampl_trace::record::GAP;
 use serde::Serialize;
 
 use super::bytes::bytes;
-use super::part::{Extent, Facts, RankPart, absent, has_untimed, read};
+use super::part::{Extent, Facts, RankPart, absent, has_untimed, read_sums};
 use super::stored::Stored;
 use super::summary::Basis;
 use crate::window_times::{Columns, Observed, RankColumns};
@@ -54,13 +54,12 @@ pub fn distribution(run: &Run, selection: &Selection, mut rank_done: impl FnMut(
         let rank = &stored.rank;
         let mut inside = vec![0.0; rank.trace.windows.entries().len()];
         let mut timed_calls = vec![0u64; inside.len()];
-        let part = read(&stored, selection, facts, false, |call| {
+        let part = read_sums(&stored, selection, facts, false, |call| {
             let signature = rank.structure.threads[call.thread].signatures.get(call.terminal as usize);
             let is_call = signature.is_some_and(|own| usize::from(own.function) < FUNCTION_COUNT);
             if let Some(window) = call.window.filter(|_| is_call) {
-                inside[window] += call.times as f64 * call.inside_ns as f64;
-                timed_calls[window] =
-                    timed_calls[window].saturating_add(call.count.saturating_mul(call.times));
+                inside[window] += call.inside_ns as f64;
+                timed_calls[window] = timed_calls[window].saturating_add(call.calls);
             }
         });
         extent.add(rank, &part, cuts);

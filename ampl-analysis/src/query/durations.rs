@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::bytes::bytes;
 use super::keys::Keys;
-use super::part::{Extent, Facts, absent, read};
+use super::part::{Extent, Facts, absent, read_calls};
 use super::stored::Stored;
 
 /// Bins of durations in a factor of two.
@@ -110,7 +110,7 @@ pub fn durations(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) 
             Some((key, moved[thread].get(terminal as usize).copied().flatten()))
         };
         let windows = rank.trace.windows.entries();
-        let part = read(&stored, selection, facts, true, |call| {
+        let part = read_calls(&stored, selection, facts, |call| {
             let Some(class) = class(call.thread, call.terminal).filter(|_| call.belongs && !call.unfinished)
             else {
                 return;

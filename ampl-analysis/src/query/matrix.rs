@@ -10,7 +10,7 @@ use ampl_trace::structure::RankStructure;
 use serde::Serialize;
 
 use super::bytes::bytes;
-use super::part::{Extent, Facts, RankPart, absent, read};
+use super::part::{Extent, Facts, RankPart, absent, read_sums};
 use super::stored::Stored;
 use crate::messages::{Comm, Edge, Messages, Volume};
 
@@ -83,7 +83,7 @@ pub fn matrix(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) -> 
             return None;
         }
         let stored = Stored::of(run, structure.rank)?;
-        let part = read(&stored, selection, facts, false, |_| ());
+        let part = read_sums(&stored, selection, facts, false, |_| ());
         if taken {
             extent.add(&stored.rank, &part, cuts);
             add_sizes(&mut sizes, &stored.rank, &part, run.info().ranks);

@@ -17,6 +17,7 @@ pub mod matrix;
 mod part;
 mod positions;
 mod regions;
+mod spans;
 mod stored;
 pub mod summary;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The calls of one rank that belong to a part of the run.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -11,7 +12,7 @@ use ampl_trace::model::WindowSummary;
 use ampl_trace::record::GAP;
 
 use super::positions::starts;
-use super::stored::{Stored, TimedCall};
+use super::stored::{Damaged, Stored, TimedCall, TimedSum};
 use crate::counted::in_counted_span;
 use crate::window_times::{Columns, Observed};
 
@@ -97,14 +98,111 @@ impl Spans {
     }
 }
 
-/// The part of a rank that `selection` asks for. With `times` every call that has a time is passed to `each`; without,
-/// times are read only where they decide what belongs to the part.
-pub fn read(
+/// Calls of a part, as they are found.
+#[derive(Default)]
+struct Found {
+    /// By thread and terminal.
+    counts: Vec<Vec<u64>>,
+    /// Stretches of the sequences of threads, all of whose calls belong to the part.
+    spans: Vec<Spans>,
+    /// Windows whose calls are found otherwise.
+    apart: BTreeSet<usize>,
+}
+
+impl Found {
+    fn none(rank: &Rank<'_>) -> Self {
+        let threads = &rank.structure.threads;
+        let counts = threads.iter().map(|thread| vec![0u64; thread.signatures.len()]).collect();
+        Self { counts, spans: threads.iter().map(|_| Spans::default()).collect(), apart: BTreeSet::new() }
+    }
+
+    fn takes(&self, window: Option<usize>) -> bool {
+        window.is_none_or(|window| !self.apart.contains(&window))
+    }
+
+    fn call(&mut self, call: &TimedCall) {
+        if call.belongs && self.takes(call.window) {
+            add(&mut self.counts[call.thread], call.terminal, call.count.saturating_mul(call.times));
+        }
+    }
+
+    fn sum(&mut self, sum: &TimedSum) {
+        if sum.belongs && sum.is_of_all && self.takes(sum.window) {
+            add(&mut self.counts[sum.thread], sum.terminal, sum.calls);
+        }
+    }
+
+    fn together(&mut self, window: Option<usize>, thread: usize, calls: Range<u64>) {
+        if self.takes(window) {
+            self.spans[thread].push(calls);
+        }
+    }
+
+    /// Adds what [`Stored::sums`] finds.
+    fn add_sums(
+        &mut self,
+        stored: &Stored<'_>,
+        selection: &Selection,
+        numbers: impl FnMut(usize, Range<u64>),
+        mut each: impl FnMut(&TimedSum),
+    ) -> Result<(), Damaged> {
+        let found = RefCell::new(self);
+        let together = |window, thread, calls| found.borrow_mut().together(window, thread, calls);
+        stored.sums(selection, numbers, together, |sum| {
+            found.borrow_mut().sum(sum);
+            each(sum);
+        })
+    }
+
+    /// The calls by thread and terminal.
+    fn settled(self, rank: &Rank<'_>) -> Vec<Vec<u64>> {
+        let mut counts = self.counts;
+        for ((thread, spans), counts) in rank.structure.threads.iter().zip(self.spans).zip(&mut counts) {
+            if spans.0.is_empty() {
+                continue;
+            }
+            let found = thread.grammar.counts_in(&spans.settled());
+            found.into_iter().flatten().for_each(|(terminal, count)| add(counts, terminal, count));
+        }
+        counts
+    }
+}
+
+/// The part of a rank that `selection` asks for; every call that has a time is passed to `each`.
+pub fn read_calls(
+    stored: &Stored<'_>,
+    selection: &Selection,
+    facts: Facts,
+    mut each: impl FnMut(&TimedCall),
+) -> RankPart {
+    read(stored, selection, facts, true, |numbers, found| {
+        stored.calls(selection, numbers, |call| {
+            found.call(call);
+            each(call);
+        })
+    })
+}
+
+/// The same, with the calls of a function at a site together. With `times` every call that has a time is passed to `each`;
+/// without, times are read only where they decide what belongs to the part.
+pub fn read_sums(
     stored: &Stored<'_>,
     selection: &Selection,
     facts: Facts,
     times: bool,
-    mut each: impl FnMut(&TimedCall),
+    mut each: impl FnMut(&TimedSum),
+) -> RankPart {
+    read(stored, selection, facts, times, |numbers, found| {
+        found.add_sums(stored, selection, numbers, &mut each)
+    })
+}
+
+fn read(
+    stored: &Stored<'_>,
+    selection: &Selection,
+    facts: Facts,
+    times: bool,
+    pass: impl FnOnce(&mut dyn FnMut(usize, Range<u64>), &mut Found) -> Result<(), Damaged>,
 ) -> RankPart {
     let rank = &stored.rank;
     let (windows, structure) = (rank.trace.windows.entries(), &rank.structure);
@@ -112,25 +210,18 @@ pub fn read(
     let mut part = RankPart::default();
     // Windows with calls whose times are stored, and these calls; of the only thread.
     let mut of_windows: Vec<(usize, Range<u64>)> = Vec::new();
-    let none = || structure.threads.iter().map(|thread| vec![0u64; thread.signatures.len()]).collect();
-    let mut counts: Vec<Vec<u64>> = none();
+    let mut found = Found::none(rank);
     if times || cuts {
-        let numbers = |index: usize, calls: Range<u64>| match of_windows.last_mut() {
+        let mut numbers = |index: usize, calls: Range<u64>| match of_windows.last_mut() {
             Some((at, own)) if *at == index => own.end = calls.end,
             _ if cuts => of_windows.push((index, calls)),
             _ => {}
         };
-        let read = stored.calls(selection, numbers, |call| {
-            if call.belongs && cuts {
-                add(&mut counts[call.thread], call.terminal, call.count.saturating_mul(call.times));
-            }
-            each(call);
-        });
-        part.damaged = read.is_err();
+        part.damaged = pass(&mut numbers, &mut found).is_err();
     }
     part.windows = touched(rank, selection, facts, part.damaged);
     if !cuts {
-        part.counts = counts_of(rank, None, none());
+        part.counts = counts_of(rank);
         return part;
     }
     let (mut spans, mut of_spans) = (Spans::default(), BTreeSet::new());
@@ -150,19 +241,14 @@ pub fn read(
     }
     // Of a window that is only partly stored, or whose times end in damage, the structure has all calls.
     if of_windows.iter().any(|(index, _)| of_spans.contains(index)) {
-        counts = none();
-        let again = stored.calls(
-            selection,
-            |_, _| (),
-            |call| {
-                if call.belongs && call.window.is_none_or(|window| !of_spans.contains(&window)) {
-                    add(&mut counts[call.thread], call.terminal, call.count.saturating_mul(call.times));
-                }
-            },
-        );
-        part.damaged |= again.is_err();
+        found = Found { apart: of_spans, ..Found::none(rank) };
+        part.damaged |= found.add_sums(stored, selection, |_, _| (), |_| ()).is_err();
     }
-    part.counts = counts_of(rank, Some(spans), counts);
+    // They are of the only thread.
+    if let Some(own) = found.spans.first_mut() {
+        own.0.extend(spans.0);
+    }
+    part.counts = found.settled(rank);
     part
 }
 
@@ -191,22 +277,11 @@ fn add(counts: &mut [u64], terminal: u32, count: u64) {
     }
 }
 
-/// Calls by thread and terminal, in these stretches of its only thread or in all of the sequences, and those in
-/// `counts`.
-fn counts_of(rank: &Rank<'_>, spans: Option<Spans>, mut counts: Vec<Vec<u64>>) -> Vec<Vec<u64>> {
-    let threads = rank.structure.threads.iter();
-    match spans {
-        None => threads.zip(&mut counts).for_each(|(thread, counts)| {
-            thread.grammar.totals().for_each(|(terminal, count)| add(counts, terminal, count));
-        }),
-        Some(spans) if spans.0.is_empty() => {}
-        Some(spans) => {
-            let spans = spans.settled();
-            threads.take(1).zip(&mut counts).for_each(|(thread, counts)| {
-                let found = thread.grammar.counts_in(&spans);
-                found.into_iter().flatten().for_each(|(terminal, count)| add(counts, terminal, count));
-            });
-        }
+/// All calls, by thread and terminal.
+fn counts_of(rank: &Rank<'_>) -> Vec<Vec<u64>> {
+    let Found { mut counts, .. } = Found::none(rank);
+    for (thread, counts) in rank.structure.threads.iter().zip(&mut counts) {
+        thread.grammar.totals().for_each(|(terminal, count)| add(counts, terminal, count));
     }
     counts
 }

@@ -8,7 +8,10 @@ use ampl_reader::sites::Symbols;
 use ampl_reader::{Event, Run};
 use ampl_trace::regions::Edge;
 use ampl_trace::structure::RankGroup;
+use ampl_trace::time_index::Ended;
 use rustc_hash::FxHashMap;
+
+use super::stored::Stored;
 
 /// Visits of a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +26,14 @@ pub struct Visits {
     pub untimed: u64,
     /// Visits in which something has no time.
     pub partly_timed: u64,
+}
+
+impl Visits {
+    fn add(&mut self, other: Ended) {
+        self.visits = self.visits.saturating_add(other.visits);
+        self.inclusive_ns = self.inclusive_ns.saturating_add(other.inclusive_ns);
+        self.exclusive_ns = self.exclusive_ns.saturating_add(other.exclusive_ns);
+    }
 }
 
 /// A visit that has not ended.
@@ -101,10 +112,28 @@ impl Walk<'_> {
     }
 }
 
+/// Visits of regions of a rank, by name, where its index has them; `None` also where regions share a name.
+fn indexed(
+    stored: &Stored<'_>,
+    selection: &Selection,
+    symbols: &mut Symbols,
+) -> Option<Vec<(Arc<str>, Ended)>> {
+    let (mut found, mut known) = (Vec::new(), BTreeSet::new());
+    for (thread, terminal, ended) in stored.visits(selection)? {
+        let signature = stored.rank.structure.threads[thread].signatures.get(terminal as usize)?;
+        let name = symbols.region(&stored.rank.trace, &signature.region()?.1);
+        if !known.insert((thread, name.clone())) {
+            return None;
+        }
+        found.push((name, ended));
+    }
+    Some(found)
+}
+
 /// Visits of regions in the part of `run` that `selection` asks for, by name. Visits that the record's end cuts off end
 /// with the last window.
 pub fn regions(run: &Run, selection: &Selection, symbols: &mut Symbols) -> BTreeMap<Arc<str>, Visits> {
-    let mut found = BTreeMap::new();
+    let mut found: BTreeMap<Arc<str>, Visits> = BTreeMap::new();
     let has_some = |group: &RankGroup<'_>| group.calls_any(|function| Edge::of(function).is_some());
     let with: BTreeSet<u32> = run
         .structure()
@@ -116,8 +145,16 @@ pub fn regions(run: &Run, selection: &Selection, symbols: &mut Symbols) -> BTree
         if !with.contains(&number) || !selection.takes_rank(number) {
             continue;
         }
-        let Some(rank) = run.rank(number) else { continue };
         symbols.next_rank();
+        if let Some(of_index) =
+            Stored::of(run, number).and_then(|stored| indexed(&stored, selection, symbols))
+        {
+            for (name, own) in of_index {
+                found.entry(name).or_default().add(own);
+            }
+            continue;
+        }
+        let Some(rank) = run.rank(number) else { continue };
         let last_ns = rank.trace.windows.last().map(|window| window.end_ns);
         let mut names: FxHashMap<(u32, u32), Arc<str>> = FxHashMap::default();
         let mut walk = Walk { selection, open: Vec::new(), found: &mut found };
@@ -151,6 +188,7 @@ pub fn regions(run: &Run, selection: &Selection, symbols: &mut Symbols) -> BTree
 #[cfg(test)]
 mod tests {
     use ampl_core::mpi::Function;
+    use ampl_reader::TimeIndex;
     use ampl_testkit::runs::info;
     use ampl_trace::grammar::Builder;
     use ampl_trace::model::WindowSummary;
@@ -179,14 +217,25 @@ mod tests {
         signatures
     }
 
-    /// A run of one rank that makes these steps, and for each nanosecond the regions that it is in and true in a call.
-    fn program(steps: &[(u8, u64)]) -> (Run, Vec<(Vec<usize>, bool)>) {
+    /// A rank that makes these steps, so many in a window, and for each nanosecond the regions that it is in and true in a call.
+    fn program(steps: &[(u8, u64)], in_window: usize) -> (Trace, Vec<(Vec<usize>, bool)>) {
         let signatures = signatures();
         let mut sequence = Builder::default();
         let mut encoder = Encoder::new(Settings { error: 0.0, floor_ns: 0 });
-        encoder.window(Window { thread: 0, window: 0, first_seq: 0, start_ns: 0 });
-        let (mut open, mut clock): (Vec<usize>, _) = (Vec::new(), Vec::new());
-        for &(step, nanos) in steps {
+        let (mut open, mut clock): (Vec<usize>, Vec<_>) = (Vec::new(), Vec::new());
+        let mut windows: Vec<WindowSummary> = Vec::new();
+        for (number, &(step, nanos)) in steps.iter().enumerate() {
+            if number % in_window == 0 {
+                let (window, at_ns) = ((number / in_window) as u64, clock.len() as i64);
+                encoder.window(Window { thread: 0, window, first_seq: number as u64, start_ns: at_ns });
+                windows.iter_mut().last().into_iter().for_each(|last| last.end_ns = at_ns);
+                windows.push(WindowSummary {
+                    window,
+                    start_ns: at_ns,
+                    kept: true,
+                    ..WindowSummary::default()
+                });
+            }
             let region = usize::from(step) % NAMES.len();
             let (terminal, duration_ns) = match (step / 3, open.last()) {
                 (0, _) => (2 * region, 0),
@@ -204,31 +253,39 @@ mod tests {
             }
             clock.extend((0..nanos / 2 + 1).map(|_| (open.clone(), false)));
         }
-        let window = WindowSummary { end_ns: clock.len() as i64, kept: true, ..WindowSummary::default() };
+        windows.iter_mut().last().into_iter().for_each(|last| last.end_ns = clock.len() as i64);
         let thread = ThreadStructure { thread: 0, signatures, grammar: sequence.into_grammar() };
         let structure = RankStructure { threads: vec![thread], ..RankStructure::default() };
         let trace = Trace {
             run: info(1),
             structure: JobStructure::of(structure),
             ranks: vec![RankTrace {
-                windows: vec![window].into(),
+                windows: windows.into(),
                 times: encoder.finish(),
                 ..RankTrace::default()
             }],
             ..Trace::default()
         };
-        (Run::from(trace), clock)
+        (trace, clock)
     }
 
     proptest! {
         #[test]
         fn times_are_those_of_each_nanosecond(
             steps in prop::collection::vec((0..9u8, 0..9u64), 1..80),
+            in_window in 1..40usize,
             ends in (0..200i64, 1..200i64, any::<bool>()),
         ) {
-            let (run, clock) = program(&steps);
+            let (trace, clock) = program(&steps, in_window);
+            let (plain, mut indexed) = (Run::from(trace), Run::from(program(&steps, in_window).0));
+            let mut index = Vec::new();
+            crate::query::index::write(&plain, 7, u64::MAX, &mut index, || ()).unwrap();
+            indexed.set_index(TimeIndex::in_memory(index, 7).unwrap());
             let until = ends.2.then_some(ends.0 + ends.1);
             let selection = Selection::new(ends.2.then_some(ends.0), until, None).unwrap();
+            let of_index = Stored::of(&indexed, 0).and_then(|stored| stored.visits(&selection));
+            prop_assert!(of_index.is_some(), "its index has the visits");
+            for run in [plain, indexed] {
             let found = regions(&run, &selection, &mut Symbols::default());
             for (region, name) in NAMES.iter().enumerate() {
                 let (mut inclusive, mut exclusive) = (0, 0);
@@ -243,6 +300,7 @@ mod tests {
                     let entries = steps.iter().filter(|(step, _)| usize::from(*step) == region).count();
                     prop_assert_eq!(own.visits, entries as u64);
                 }
+            }
             }
         }
     }

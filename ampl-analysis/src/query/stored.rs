@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use ampl_core::mpi::FUNCTIONS;
 use ampl_reader::selection::Selection;
 use ampl_reader::{Rank, Run};
 use ampl_trace::model::WindowSummary;
 use ampl_trace::record::CALL_UNFINISHED;
-use ampl_trace::time_index::{CallReader, Chunk, RankIndex};
+use ampl_trace::time_index::{CallReader, Chunk, Ended, Group, RankIndex, Regions, Sum, Visits};
 use ampl_trace::timed::for_each_at;
 use ampl_trace::timing::{Decoder, Settings};
+use rustc_hash::FxHashMap;
 
 /// Calls with times that are alike.
 #[derive(Clone, Copy, Debug)]
@@ -34,40 +34,51 @@ pub struct TimedCall {
     pub belongs: bool,
 }
 
-/// A stretch of time in a function of MPI.
+/// Calls with times of one function at one site.
 #[derive(Clone, Copy, Debug)]
-pub struct Span {
-    /// Index of its function.
-    pub function: u16,
-    /// Start, nanoseconds since T0; of several calls, that of the first.
-    pub start_ns: i64,
-    /// End; of several calls, that of the last.
-    pub end_ns: i64,
-    /// Time in the calls, where there are several, all of them between start and end.
-    pub several_ns: Option<u64>,
+pub struct TimedSum {
+    /// Index of the window that they end in, among the rank's.
+    pub window: Option<usize>,
+    /// Index of their thread.
+    pub thread: usize,
+    /// Terminal of one of them.
+    pub terminal: u32,
+    /// True where it is the terminal of all.
+    pub is_of_all: bool,
+    /// Number of them.
+    pub calls: u64,
+    /// Number of those that have not returned.
+    pub unfinished: u64,
+    /// Time in them, as much of it as the part has, nanoseconds.
+    pub inside_ns: u64,
+    /// Largest error of it.
+    pub error_ns: f64,
+    /// True where they count as calls of the part.
+    pub belongs: bool,
 }
 
-/// Stored calls, or time in them, for a timeline.
-#[derive(Clone, Copy, Debug)]
-pub enum Event {
-    /// Calls of MPI that end in a window, by index, of a thread, by index.
-    Calls {
-        /// The window.
-        window: Option<usize>,
-        /// The thread.
-        thread: usize,
-        /// Number of calls.
-        calls: u64,
-    },
-    /// Time in MPI, in calls that end in that window.
-    Time(Option<usize>, Span),
+impl TimedSum {
+    fn of(call: &TimedCall, settings: Option<Settings>) -> Self {
+        let error_ns = settings.map_or(0.0, |settings| settings.error_ns(call.inside_ns as f64));
+        Self {
+            window: call.window,
+            thread: call.thread,
+            terminal: call.terminal,
+            is_of_all: true,
+            calls: call.count.saturating_mul(call.times),
+            unfinished: if call.unfinished { call.times } else { 0 },
+            inside_ns: call.inside_ns.saturating_mul(call.times),
+            error_ns: error_ns * call.times as f64,
+            belongs: call.belongs,
+        }
+    }
 }
 
 /// A rank with its stored calls.
 pub struct Stored<'a> {
     /// The rank, each of its windows an entry of its own; without times where there is an index.
     pub rank: Rank<'a>,
-    index: Option<RankIndex<'a>>,
+    pub(super) index: Option<RankIndex<'a>>,
 }
 
 /// Reason that stored calls cannot be read.
@@ -90,22 +101,23 @@ impl<'a> Stored<'a> {
         }
     }
 
-    fn windows(&self) -> &[WindowSummary] {
+    pub(super) fn windows(&self) -> &[WindowSummary] {
         self.rank.trace.windows.entries()
     }
 
     /// Index of the window of that number.
-    fn window(&self, number: u64) -> Option<usize> {
+    pub(super) fn window(&self, number: u64) -> Option<usize> {
         self.windows().binary_search_by_key(&number, |window| window.window).ok()
     }
 
     /// Index of the thread of that number.
-    fn thread(&self, number: u32) -> Option<usize> {
+    pub(super) fn thread(&self, number: u32) -> Option<usize> {
         self.rank.structure.threads.iter().position(|own| own.thread == number)
     }
 
-    /// Passes the stored calls to `each`, in any order; those of an index of which the part of `selection` has all or
-    /// nothing together. The numbers of the calls of each window, in the order of the times, go to `numbers`.
+    /// Passes the stored calls that have time in the part or belong to it, and others, to `each`, in any order; those of an
+    /// index of which the part of `selection` has all or nothing together. The numbers of the calls of each window, in
+    /// the order of the times, go to `numbers`.
     pub fn calls(
         &self,
         selection: &Selection,
@@ -114,57 +126,183 @@ impl<'a> Stored<'a> {
     ) -> Result<(), Damaged> {
         let Some(index) = &self.index else { return self.decoded(selection, numbers, each) };
         let mut reader = index.reader(&self.rank.structure);
-        let windows = self.windows();
-        let cuts = selection.cuts_time();
         for chunk in index.chunks() {
-            let Some(thread) = self.thread(chunk.thread) else { continue };
-            let window = self.window(chunk.window);
-            let whole = window.is_some_and(|index| selection.holds_window(&windows[index]));
-            if let Some(window) = window {
-                numbers(window, chunk.calls.clone());
-            }
-            let unfinished = |terminal: u32| self.unfinished(thread, terminal);
-            let inside = !cuts || selection.has_all(chunk.low_ns, chunk.high_ns);
-            let outside = cuts && !whole && selection.has_none(chunk.low_ns, chunk.high_ns);
-            if chunk.has_groups() && (inside || outside) {
-                let read = chunk.groups(|group| {
-                    let unfinished = unfinished(group.terminal);
-                    let duration_ns = if unfinished { 0 } else { group.duration_ns };
-                    each(&TimedCall {
-                        window,
-                        thread,
-                        terminal: group.terminal,
-                        duration_ns,
-                        inside_ns: if inside { duration_ns } else { 0 },
-                        unfinished,
-                        count: group.count.max(1),
-                        times: group.times,
-                        belongs: inside,
-                    });
-                });
+            let Some(part) = self.part(chunk, selection, &mut numbers) else { continue };
+            if chunk.has_groups() && part.is_uncut() {
+                let read = chunk.groups(|group| each(&self.group(&part, group)));
                 read.ok_or(Damaged)?;
                 continue;
             }
-            let cut =
-                Cut { selection, whole, window, end_ns: window.map_or(i64::MIN, |at| windows[at].end_ns) };
-            let read = reader.chunk(chunk, |call| {
-                let unfinished = unfinished(call.terminal);
-                let duration_ns = if unfinished { 0 } else { call.duration_ns };
-                each(&cut.call(
-                    thread,
-                    call.terminal,
-                    call.start_ns,
-                    duration_ns,
-                    unfinished,
-                    call.count.max(1),
-                ));
-            });
-            read.ok_or(Damaged)?;
+            self.cut_chunk(&mut reader, chunk, &part, true, &mut each).ok_or(Damaged)?;
         }
         Ok(())
     }
 
-    fn unfinished(&self, thread: usize, terminal: u32) -> bool {
+    /// The same, by function and site: the calls of an index of which the part has all or nothing together, and others each
+    /// by itself. The numbers of calls that belong to the part together go to `together`, with their window and thread.
+    pub fn sums(
+        &self,
+        selection: &Selection,
+        mut numbers: impl FnMut(usize, Range<u64>),
+        mut together: impl FnMut(Option<usize>, usize, Range<u64>),
+        mut each: impl FnMut(&TimedSum),
+    ) -> Result<(), Damaged> {
+        let settings = self.settings();
+        let Some(index) = &self.index else {
+            return self.decoded(selection, numbers, |call| each(&TimedSum::of(call, settings)));
+        };
+        let mut reader = index.reader(&self.rank.structure);
+        for chunk in index.chunks() {
+            let Some(part) = self.part(chunk, selection, &mut numbers) else { continue };
+            let sums = chunk.sums().filter(|_| !chunk.is_unfinished);
+            // Calls between them that have no times do not belong to the part.
+            let all: u64 = sums.iter().flatten().map(|sum| sum.calls).fold(0, u64::saturating_add);
+            let is_dense = all == chunk.calls.end - chunk.calls.start;
+            if let Some(sums) = sums.as_ref().filter(|_| part.outside || part.inside && is_dense) {
+                if part.inside {
+                    together(part.cut.window, part.thread, chunk.calls.clone());
+                }
+                sums.iter().for_each(|sum| each(&part.sum(sum)));
+                continue;
+            }
+            let mut left: FxHashMap<(u16, u32), Sum> = FxHashMap::default();
+            for sum in sums.iter().flatten() {
+                left.insert(self.place(part.thread, sum.terminal), *sum);
+            }
+            let read = self.cut_chunk(&mut reader, chunk, &part, sums.is_some(), |call| {
+                if let Some(sum) = left.get_mut(&self.place(call.thread, call.terminal)) {
+                    sum.calls = sum.calls.saturating_sub(call.count);
+                }
+                each(&TimedSum::of(call, settings));
+            });
+            read.ok_or(Damaged)?;
+            let outside = ChunkPart { inside: false, ..part };
+            left.values().filter(|sum| sum.calls > 0).for_each(|sum| each(&outside.sum(sum)));
+        }
+        Ok(())
+    }
+
+    /// Function and site of a terminal.
+    fn place(&self, thread: usize, terminal: u32) -> (u16, u32) {
+        let signature = self.rank.structure.threads[thread].signatures.get(terminal as usize);
+        signature.map_or((0, 0), |own| (own.function, own.site))
+    }
+
+    /// The part that a selection has of a chunk, whose numbers of calls go to `numbers`; `None` of an unknown thread.
+    fn part<'s>(
+        &self,
+        chunk: &Chunk<'_>,
+        selection: &'s Selection,
+        mut numbers: impl FnMut(usize, Range<u64>),
+    ) -> Option<ChunkPart<'s>> {
+        let windows = self.windows();
+        let thread = self.thread(chunk.thread)?;
+        let window = self.window(chunk.window);
+        let whole = window.is_some_and(|index| selection.holds_window(&windows[index]));
+        if let Some(window) = window {
+            numbers(window, chunk.calls.clone());
+        }
+        let end_ns = window.map_or(i64::MIN, |at| windows[at].end_ns);
+        let cuts = selection.cuts_time();
+        Some(ChunkPart {
+            thread,
+            cut: Cut { selection, whole, window, end_ns },
+            inside: !cuts || selection.has_all(chunk.low_ns, chunk.high_ns),
+            outside: cuts && !whole && selection.has_none(chunk.low_ns, chunk.high_ns),
+        })
+    }
+
+    fn group(&self, part: &ChunkPart<'_>, group: Group) -> TimedCall {
+        let unfinished = self.unfinished(part.thread, group.terminal);
+        let duration_ns = if unfinished { 0 } else { group.duration_ns };
+        TimedCall {
+            window: part.cut.window,
+            thread: part.thread,
+            terminal: group.terminal,
+            duration_ns,
+            inside_ns: if part.inside { duration_ns } else { 0 },
+            unfinished,
+            count: group.count.max(1),
+            times: group.times,
+            belongs: part.inside,
+        }
+    }
+
+    /// Passes the calls of a chunk to `each`, one by one; blocks that the part has nothing of may be left out.
+    fn cut_chunk(
+        &self,
+        reader: &mut CallReader<'_>,
+        chunk: &Chunk<'_>,
+        part: &ChunkPart<'_>,
+        leaves_out: bool,
+        mut each: impl FnMut(&TimedCall),
+    ) -> Option<()> {
+        let cut = &part.cut;
+        let cuts = leaves_out && cut.selection.cuts_time() && !cut.whole && !chunk.is_unfinished;
+        let mut whole = Some(());
+        chunk.blocks(|block, _| {
+            if cuts && cut.selection.has_none(block.low_ns, block.high_ns) {
+                return;
+            }
+            let read = reader.block(block, |call| {
+                let unfinished = self.unfinished(part.thread, call.terminal);
+                let duration_ns = if unfinished { 0 } else { call.duration_ns };
+                let count = call.count.max(1);
+                each(&cut.call(part.thread, call.terminal, call.start_ns, duration_ns, unfinished, count));
+            });
+            whole = whole.and(read);
+        })?;
+        whole
+    }
+
+    /// Visits of regions in the part of `selection`, each region by a thread, by index, and one of its terminals; visits
+    /// that the record's end cuts off end with the last window. `None` without an index, and where calls have no times.
+    pub fn visits(&self, selection: &Selection) -> Option<Vec<(usize, u32, Ended)>> {
+        let index = self.index.as_ref()?;
+        let last_ns = self.windows().last()?.end_ns;
+        let mut reader = index.reader(&self.rank.structure);
+        let mut found = Vec::new();
+        for (number, thread) in self.rank.structure.threads.iter().enumerate() {
+            let regions = Regions::of(&thread.signatures);
+            if regions.terminals().is_empty() {
+                continue;
+            }
+            let chunks = index.chunks().iter().filter(|chunk| chunk.thread == thread.thread);
+            let chunks: Vec<&Chunk<'_>> = chunks.collect();
+            let mut high_ns = i64::MIN;
+            for chunk in &chunks {
+                if chunk.is_unfinished || chunk.low_ns < high_ns {
+                    return None;
+                }
+                high_ns = chunk.high_ns;
+            }
+            let whole = visits_before(&mut reader, &chunks, &regions, i64::MAX)?;
+            let all = thread.grammar.totals().map(|(_, count)| count).fold(0, u64::saturating_add);
+            let seq = chunks.last().map_or(0, |chunk| chunk.calls.end);
+            if !whole.may_pass(&regions, &thread.grammar, seq..all) {
+                return None;
+            }
+            let [before, until] = selection.limits_ns().map(|until_ns| {
+                let mut visits = visits_before(&mut reader, &chunks, &regions, until_ns)?;
+                visits.end_all(until_ns.min(last_ns), last_ns < until_ns);
+                Some(visits)
+            });
+            let (before, until) = (before?, until?);
+            for ((&terminal, before), until) in
+                regions.terminals().iter().zip(before.ended()).zip(until.ended())
+            {
+                let ended = Ended {
+                    visits: until.visits.saturating_sub(before.visits),
+                    inclusive_ns: until.inclusive_ns.saturating_sub(before.inclusive_ns),
+                    exclusive_ns: until.exclusive_ns.saturating_sub(before.exclusive_ns),
+                };
+                found.push((number, terminal, ended));
+            }
+        }
+        Some(found)
+    }
+
+    pub(super) fn unfinished(&self, thread: usize, terminal: u32) -> bool {
         let signature = self.rank.structure.threads[thread].signatures.get(terminal as usize);
         signature.is_none_or(|signature| signature.flags & CALL_UNFINISHED != 0)
     }
@@ -202,91 +340,71 @@ impl<'a> Stored<'a> {
         });
         read.map_err(|_| Damaged)
     }
-
-    /// Passes the stored calls of MPI to `each`: those of an index together where `is_one` accepts the start of the
-    /// first, the end of the last, and the start of their window.
-    pub fn spans(
-        &self,
-        is_one: impl Fn(i64, i64, i64) -> bool,
-        mut each: impl FnMut(Event),
-    ) -> Result<(), Damaged> {
-        let Some(index) = &self.index else { return self.decoded_spans(each) };
-        let mut reader = index.reader(&self.rank.structure);
-        for chunk in index.chunks() {
-            let Some(thread) = self.thread(chunk.thread) else { continue };
-            let window = self.window(chunk.window);
-            let functions = chunk.functions().ok_or(Damaged)?;
-            let calls = functions.iter().filter(|(function, _)| is_mpi(*function));
-            let calls: u64 = calls.map(|(_, calls)| calls).sum();
-            if calls > 0 {
-                each(Event::Calls { window, thread, calls });
-            }
-            self.chunk_spans(&mut reader, chunk, (window, thread), &is_one, &mut each).ok_or(Damaged)?;
-        }
-        Ok(())
-    }
-
-    fn chunk_spans(
-        &self,
-        reader: &mut CallReader<'_>,
-        chunk: &Chunk<'_>,
-        (window, thread): (Option<usize>, usize),
-        is_one: impl Fn(i64, i64, i64) -> bool,
-        mut each: impl FnMut(Event),
-    ) -> Option<()> {
-        let begin = window.map_or(i64::MAX, |window| self.windows()[window].start_ns);
-        let signatures = &self.rank.structure.threads[thread].signatures;
-        let mut whole = Some(());
-        chunk.blocks(|block, sums| {
-            if !chunk.is_unfinished && is_one(block.low_ns, block.high_ns, begin) {
-                for &(function, ns) in sums.iter().filter(|(function, ns)| is_mpi(*function) && *ns > 0) {
-                    let (start_ns, end_ns) = (block.low_ns, block.high_ns);
-                    each(Event::Time(window, Span { function, start_ns, end_ns, several_ns: Some(ns) }));
-                }
-                return;
-            }
-            let read = reader.block(block, |call| {
-                let Some(signature) = signatures.get(call.terminal as usize) else { return };
-                let length = if signature.flags & CALL_UNFINISHED != 0 { 0 } else { call.duration_ns };
-                let end_ns = call.start_ns.saturating_add_unsigned(length);
-                let (function, start_ns) = (signature.function, call.start_ns);
-                if is_mpi(function) {
-                    each(Event::Time(window, Span { function, start_ns, end_ns, several_ns: None }));
-                }
-            });
-            whole = whole.and(read);
-        })?;
-        whole
-    }
-
-    fn decoded_spans(&self, mut each: impl FnMut(Event)) -> Result<(), Damaged> {
-        let Rank { trace, structure, .. } = &self.rank;
-        if trace.times.is_empty() {
-            return Ok(());
-        }
-        let mut decoder = Decoder::new(&trace.times).map_err(|_| Damaged)?;
-        let mut last: Option<(u64, Option<usize>)> = None;
-        let read = for_each_at(structure, &mut decoder, |window, terminal, _, time| {
-            let index = match last {
-                Some((number, found)) if number == window.window => found,
-                _ => last.insert((window.window, self.window(window.window))).1,
-            };
-            let Some(thread) = self.thread(window.thread) else { return };
-            let signature = structure.threads[thread].signatures.get(terminal.number as usize);
-            let function = signature.map(|signature| signature.function);
-            let Some(function) = function.filter(|&function| is_mpi(function)) else { return };
-            let length = if self.unfinished(thread, terminal.number) { 0 } else { time.duration_ns };
-            let end_ns = time.start_ns.saturating_add_unsigned(length);
-            each(Event::Calls { window: index, thread, calls: time.count.max(1) });
-            each(Event::Time(index, Span { function, start_ns: time.start_ns, end_ns, several_ns: None }));
-        });
-        read.map_err(|_| Damaged)
-    }
 }
 
-/// True for functions of MPI.
-fn is_mpi(function: u16) -> bool {
-    usize::from(function) < FUNCTIONS.len()
+/// Visits of a thread's regions before a moment, by its chunks; `None` where they cannot be read.
+fn visits_before(
+    reader: &mut CallReader<'_>,
+    chunks: &[&Chunk<'_>],
+    regions: &Regions,
+    until_ns: i64,
+) -> Option<Visits> {
+    let begun = chunks.partition_point(|chunk| chunk.low_ns < until_ns);
+    let Some(chunk) = begun.checked_sub(1).map(|at| chunks[at]) else { return Some(Visits::none(regions)) };
+    let calls: u64 = chunk
+        .functions()?
+        .iter()
+        .map(|(_, calls)| calls)
+        .fold(0, |sum, calls| u64::saturating_add(sum, *calls));
+    if calls != chunk.calls.end - chunk.calls.start {
+        return None;
+    }
+    let mut visits = chunk.visits().filter(|visits| visits.ended().len() == regions.terminals().len())?;
+    let mut whole = Some(());
+    chunk.blocks(|block, _| {
+        if block.low_ns >= until_ns {
+            return;
+        }
+        let read = reader.block(block, |call| {
+            if call.start_ns < until_ns {
+                let end_ns = call.start_ns.saturating_add_unsigned(call.duration_ns);
+                visits.step(regions, call.terminal, call.start_ns, end_ns, until_ns);
+            }
+        });
+        whole = whole.and(read);
+    })?;
+    whole.map(|()| visits)
+}
+
+/// A chunk of an index, as a part cuts it.
+#[derive(Clone, Copy)]
+struct ChunkPart<'a> {
+    thread: usize,
+    cut: Cut<'a>,
+    /// True where the part has all of its calls.
+    inside: bool,
+    /// True where it has none of them.
+    outside: bool,
+}
+
+impl ChunkPart<'_> {
+    fn is_uncut(&self) -> bool {
+        self.inside || self.outside
+    }
+
+    fn sum(&self, sum: &Sum) -> TimedSum {
+        TimedSum {
+            window: self.cut.window,
+            thread: self.thread,
+            terminal: sum.terminal,
+            is_of_all: false,
+            calls: sum.calls,
+            unfinished: 0,
+            inside_ns: if self.inside { sum.duration_ns } else { 0 },
+            error_ns: if self.inside { sum.error_ns } else { 0.0 },
+            belongs: self.inside,
+        }
+    }
 }
 
 /// A window, as a part cuts it.

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::bytes::bytes;
 use super::estimated::{Sample, Total};
 use super::keys::Keys;
-use super::part::{Extent, Facts, absent, read};
+use super::part::{Extent, Facts, absent, read_sums};
 use super::regions::{Visits, regions};
 use super::stored::Stored;
 
@@ -121,21 +121,16 @@ pub fn summary(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) ->
         let moved = bytes(&rank.structure, ranks);
         // Where a window's times are added up, by key: its time and calls.
         let mut own: FxHashMap<(u32, Option<usize>), (f64, f64)> = FxHashMap::default();
-        let settings = stored.settings();
-        let part = read(&stored, selection, facts, !from_census, |call| {
+        let part = read_sums(&stored, selection, facts, !from_census, |call| {
             let Some(key) = names[call.thread].get(call.terminal as usize).copied().flatten() else { return };
-            sums[key as usize].unfinished += if call.unfinished { call.times } else { 0 };
-            let (overlap, times) = (call.inside_ns as f64, call.times as f64);
-            if overlap == 0.0 && !call.belongs {
+            sums[key as usize].unfinished += call.unfinished;
+            if call.inside_ns == 0 && !call.belongs {
                 return;
             }
             let sum = own.entry((key, call.window)).or_default();
-            sum.0 += times * overlap;
-            sum.1 += if call.belongs { times * call.count as f64 } else { 0.0 };
-            if let Some(settings) = settings {
-                sums[key as usize].error_ns +=
-                    times * overlap.min((settings.error * overlap).max(settings.floor_ns as f64));
-            }
+            sum.0 += call.inside_ns as f64;
+            sum.1 += if call.belongs { call.calls as f64 } else { 0.0 };
+            sums[key as usize].error_ns += call.error_ns;
         });
         let mut numbers: FxHashMap<usize, u32> = FxHashMap::default();
         let windows = rank.trace.windows.entries();

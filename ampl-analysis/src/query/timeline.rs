@@ -11,7 +11,8 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::part::{Extent, Facts, RankPart, absent, has_untimed, touched};
-use super::stored::{Event, Stored};
+use super::spans::Event;
+use super::stored::Stored;
 
 /// Most pixels of a timeline.
 pub const MOST_PIXELS: u32 = 1 << 16;

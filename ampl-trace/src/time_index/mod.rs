@@ -1,8 +1,9 @@
 //! Index of a trace's times: the same times once more, in pieces that can be read by themselves, with their sums.
 //!
 //! A rank's stored calls are cut into *chunks*, each of one window of one thread. A chunk has the limits of its calls'
-//! times and, where they are few, its calls by signature and duration: a question to whole chunks reads no call. A
-//! chunk's calls are in *blocks*, each with the time of every function: a timeline reads the calls of few blocks.
+//! times, the sums of its calls by function and site, and, where they are few, its calls by signature and duration: a
+//! question to whole chunks reads no call. Where a thread's times have no gap, it has the visits of regions before it.
+//! A chunk's calls are in *blocks*, each with the time of every function: a timeline reads the calls of few blocks.
 //!
 //! An index is of one trace file, whose [identity](Header::identity) it has, and holds nothing that the trace has not.
 //! Which calls they are is not in it: the structure of the trace has that, from any call on.
@@ -13,9 +14,11 @@ mod read;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod visits;
 mod write;
 
-pub use read::{Block, Call, CallReader, Chunk, Group, Header, RankIndex, Sections};
+pub use read::{Block, Call, CallReader, Chunk, Group, Header, RankIndex, Sections, Sum};
+pub use visits::{Ended, Regions, Visits};
 pub use write::{RANK_HEAD_BYTES, encode, put_header, put_rank};
 
 use crate::record::CALL_MISS;
@@ -24,7 +27,7 @@ use crate::structure::Signature;
 /// First bytes of an index.
 const MAGIC: [u8; 8] = *b"AMPLIDX2";
 /// Most stored calls of a chunk.
-const CHUNK: usize = 1 << 17;
+const CHUNK: usize = 1 << 16;
 /// Most stored calls of a block: the first that makes an index small enough.
 const BLOCKS: [usize; 2] = [1024, 4096];
 

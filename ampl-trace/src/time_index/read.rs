@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::ans::Decoder;
 use super::models::{Levels, Models};
+use super::visits::Visits;
 use super::write::{RANK_HEAD_BYTES, end};
 use super::{CHUNK, MAGIC, folds};
 use crate::structure::RankStructure;
@@ -89,8 +90,23 @@ pub struct Chunk<'a> {
     block: usize,
     base_ns: i64,
     groups: &'a [u8],
+    sums: &'a [u8],
+    visits: &'a [u8],
     blocks: &'a [u8],
     payload: &'a [u8],
+}
+
+/// Calls of a function at a site.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sum {
+    /// One of their signatures.
+    pub terminal: u32,
+    /// Number of them.
+    pub calls: u64,
+    /// Time in them.
+    pub duration_ns: u64,
+    /// Largest error of it.
+    pub error_ns: f64,
 }
 
 /// Calls alike.
@@ -201,7 +217,8 @@ impl<'a> RankIndex<'a> {
             let low_ns = base_ns.wrapping_add(signed(&mut reader)?);
             let high = signed(&mut reader)?;
             base = base_ns.wrapping_add(signed(&mut reader)?);
-            let (groups, blocks) = (take(&mut reader)?, take(&mut reader)?);
+            let (groups, sums) = (take(&mut reader)?, take(&mut reader)?);
+            let (visits, blocks) = (take(&mut reader)?, take(&mut reader)?);
             let own;
             (own, payload) = payload.split_at_checked(usize::try_from(reader.get()?).ok()?)?;
             chunks.push(Chunk {
@@ -215,6 +232,8 @@ impl<'a> RankIndex<'a> {
                 block,
                 base_ns,
                 groups,
+                sums,
+                visits,
                 blocks,
                 payload: own,
             });
@@ -275,6 +294,24 @@ impl<'a> Chunk<'a> {
             each(Group { terminal, duration_ns, count, times: reader.get()? });
         }
         Some(())
+    }
+
+    /// Its calls by function and site; `None` where they have to be read one by one.
+    pub fn sums(&self) -> Option<Vec<Sum>> {
+        let mut reader = Reader::new(self.sums);
+        let (mut sums, mut terminal) = (Vec::new(), 0u32);
+        for _ in 0..reader.get()? {
+            terminal = terminal.checked_add(u32::try_from(reader.get()?).ok()?)?;
+            let (calls, duration_ns) = (reader.get()?, reader.get()?);
+            let error = u64::from_le_bytes(*reader.take(8)?.first_chunk()?);
+            sums.push(Sum { terminal, calls, duration_ns, error_ns: f64::from_bits(error) });
+        }
+        Some(sums)
+    }
+
+    /// Visits of regions before its calls; `None` where they are not known.
+    pub fn visits(&self) -> Option<Visits> {
+        Visits::read(self.visits)
     }
 
     /// Its functions, and the calls of each; `None` where they cannot be read.

@@ -86,7 +86,8 @@ fn rank(settings: Settings, threads: &[Vec<Stored>]) -> (RankStructure, Vec<u8>)
 /// Calls by thread and window, in their order.
 type ByWindow = BTreeMap<(u32, u64), Vec<Call>>;
 
-fn check(settings: Settings, threads: &[Vec<Stored>]) {
+/// Returns the number of sums by function and site.
+fn check(settings: Settings, threads: &[Vec<Stored>]) -> usize {
     let (structure, times) = rank(settings, threads);
     let mut naive = ByWindow::new();
     for_each(&structure, &mut Decoder::new(&times).unwrap(), |window, terminal, time| {
@@ -99,7 +100,7 @@ fn check(settings: Settings, threads: &[Vec<Stored>]) {
     let index = RankIndex::read(&bytes).unwrap();
     assert_eq!(index.settings(), Decoder::new(&times).unwrap().settings());
     let mut reader = index.reader(&structure);
-    let mut found = ByWindow::new();
+    let (mut found, mut summed) = (ByWindow::new(), 0);
     for chunk in index.chunks() {
         let mut calls = Vec::new();
         reader.chunk(chunk, |call| calls.push(call)).unwrap();
@@ -119,6 +120,15 @@ fn check(settings: Settings, threads: &[Vec<Stored>]) {
             chunk.groups(put).unwrap();
             assert_eq!(groups, alike);
         }
+        for sum in chunk.sums().into_iter().flatten() {
+            let place = |terminal: u32| signatures()[terminal as usize].function;
+            let own = calls.iter().filter(|call| place(call.terminal) == place(sum.terminal));
+            assert_eq!(sum.calls, own.clone().map(|call| call.count).sum::<u64>());
+            assert_eq!(sum.duration_ns, own.clone().map(|call| call.duration_ns).sum::<u64>());
+            let error_ns: f64 = own.map(|call| settings.error_ns(call.duration_ns as f64)).sum();
+            assert!((sum.error_ns - error_ns).abs() <= 1e-9 * error_ns, "{sum:?} {error_ns}");
+        }
+        summed += chunk.sums().map_or(0, |sums| sums.len());
         let mut by_function: BTreeMap<u16, u64> = BTreeMap::new();
         for call in &calls {
             *by_function.entry(signatures()[call.terminal as usize].function).or_default() += call.count;
@@ -143,6 +153,7 @@ fn check(settings: Settings, threads: &[Vec<Stored>]) {
         found.entry((chunk.thread, chunk.window)).or_default().extend(calls);
     }
     assert_eq!(found, naive);
+    summed
 }
 
 fn stored() -> impl Strategy<Value = Vec<Stored>> {
@@ -180,6 +191,7 @@ proptest! {
             for chunk in index.chunks() {
                 let _ = reader.chunk(chunk, |_| ());
                 let _ = chunk.groups(|_| ());
+                let _ = (chunk.sums(), chunk.visits());
             }
         }
     }
@@ -225,5 +237,6 @@ fn many_calls_are_in_many_chunks() {
         polls: 1,
         begins: number.is_multiple_of(200_000),
     };
-    check(Settings { error: 0.1, floor_ns: 0 }, &[(0..300_000).map(call).collect()]);
+    let summed = check(Settings { error: 0.1, floor_ns: 2 }, &[(0..300_000).map(call).collect()]);
+    assert_eq!(summed, 2 * (4 + 2), "two functions in each chunk of two windows");
 }

@@ -8,11 +8,13 @@ use rustc_hash::FxHashMap;
 
 use super::ans::Encoder;
 use super::models::{Contexts, Models};
+use super::visits::{Regions, Visits};
 use super::{BLOCKS, CHUNK, Entry, MAGIC};
+use crate::grammar::Grammar;
 use crate::record::CALL_UNFINISHED;
-use crate::structure::{RankStructure, Signature};
+use crate::structure::{RankStructure, Signature, ThreadStructure};
 use crate::timed::for_each_at;
-use crate::timing::{Decoder, Malformed};
+use crate::timing::{Decoder, Malformed, Settings};
 use crate::varint::{put, put_signed, zigzag};
 
 /// Stored calls whose frequencies stand for all of a rank: its first ones.
@@ -20,6 +22,10 @@ const TRAINED: usize = 1 << 20;
 
 /// Groups of calls alike take no more than one part in so many of the bytes of the calls.
 const GROUPED: usize = 8;
+/// As much for sums by function and site.
+const SUMMED: usize = 4;
+/// Most stretches of calls without times, in a thread, that are searched for regions.
+const MOST_LOOKS: u32 = 16;
 /// Bytes before those of a rank: its number, their number, their checksum.
 pub const RANK_HEAD_BYTES: usize = 16;
 
@@ -31,6 +37,56 @@ struct Chunk {
     /// End of the call before.
     base_ns: i64,
     entries: Vec<Entry>,
+    /// Visits of regions before it, coded; empty where they are not known.
+    visits: Vec<u8>,
+}
+
+/// Visits of a thread's regions, as its times go on.
+struct Walk<'a> {
+    grammar: &'a Grammar,
+    regions: Regions,
+    visits: Visits,
+    next_seq: u64,
+    /// Stretches without times that may still be looked into.
+    looks: u32,
+    /// True where something has no time that a region has a part of: what is behind it is not known.
+    is_broken: bool,
+}
+
+impl<'a> Walk<'a> {
+    fn of(thread: &'a ThreadStructure) -> Self {
+        let regions = Regions::of(&thread.signatures);
+        let visits = Visits::none(&regions);
+        Self { grammar: &thread.grammar, regions, visits, next_seq: 0, looks: MOST_LOOKS, is_broken: false }
+    }
+
+    /// The visits before the call with that number.
+    fn before(&mut self, seq: u64) -> Vec<u8> {
+        self.pass_to(seq);
+        let mut visits = Vec::new();
+        if !self.is_broken && !self.regions.terminals().is_empty() {
+            self.visits.write(&mut visits);
+        }
+        visits
+    }
+
+    /// Passes calls without times.
+    fn pass_to(&mut self, seq: u64) {
+        if self.is_broken || self.regions.terminals().is_empty() || seq == self.next_seq {
+            return;
+        }
+        let looks = self.looks.checked_sub(1).filter(|_| seq > self.next_seq);
+        let passed = looks.is_some() && self.visits.may_pass(&self.regions, self.grammar, self.next_seq..seq);
+        (self.looks, self.is_broken) = (looks.unwrap_or(0), !passed);
+        self.next_seq = seq;
+    }
+
+    fn step(&mut self, seq: u64, entry: &Entry, start_ns: i64) {
+        self.pass_to(seq);
+        self.next_seq = entry.next_seq;
+        let end_ns = start_ns.saturating_add_unsigned(entry.duration_ns);
+        self.visits.step(&self.regions, entry.terminal, start_ns, end_ns, i64::MAX);
+    }
 }
 
 /// Writes the beginning of an index of the trace with that identity.
@@ -79,11 +135,13 @@ fn encode_by(structure: &RankStructure, times: &[u8], block: usize) -> Result<Ve
     let mut decoder = Decoder::new(times)?;
     let mut writer = Writer { block, ..Writer::default() };
     let settings = decoder.settings();
+    writer.settings = Some(settings);
     writer.head.extend(settings.error.to_bits().to_le_bytes());
     put(&mut writer.head, settings.floor_ns);
     put(&mut writer.head, block as u64);
     for thread in &structure.threads {
         writer.signatures.insert(thread.thread, &thread.signatures);
+        writer.walks.insert(thread.thread, Walk::of(thread));
     }
     let mut last: Option<(u64, u32, i64)> = None;
     for_each_at(structure, &mut decoder, |window, terminal, seq, time| {
@@ -99,6 +157,9 @@ fn encode_by(structure: &RankStructure, times: &[u8], block: usize) -> Result<Ve
             next_seq: seq.saturating_add(time.count.max(1)),
         };
         writer.add((window.thread, window.window), begun.is_some(), end_ns, seq, entry);
+        if let Some(walk) = writer.walks.get_mut(&window.thread) {
+            walk.step(seq, &entry, time.start_ns);
+        }
         last = Some((window.window, window.thread, end(time.start_ns, time.duration_ns)));
     })?;
     Ok(writer.finish())
@@ -113,7 +174,9 @@ pub(super) fn end(start_ns: i64, duration_ns: u64) -> i64 {
 struct Writer<'a> {
     /// Most calls of a block.
     block: usize,
+    settings: Option<Settings>,
     signatures: FxHashMap<u32, &'a [Signature]>,
+    walks: FxHashMap<u32, Walk<'a>>,
     /// Settings, then frequencies.
     head: Vec<u8>,
     models: Option<Models>,
@@ -140,7 +203,8 @@ impl Writer<'_> {
                     self.flush(true);
                 }
                 let calls = seq..entry.next_seq;
-                self.waiting.push(Chunk { thread, window, calls, base_ns, entries: vec![entry] });
+                let visits = self.walks.get_mut(&thread).map(|walk| walk.before(seq)).unwrap_or_default();
+                self.waiting.push(Chunk { thread, window, calls, base_ns, entries: vec![entry], visits });
             }
         }
         self.entries += 1;
@@ -241,6 +305,9 @@ impl Writer<'_> {
         let groups = Some(groups(&chunk.entries))
             .filter(|groups| groups.len() * GROUPED <= self.payload.len() - begin)
             .unwrap_or_default();
+        let sums = Some(self.sums(&chunk.entries, signatures))
+            .filter(|sums| sums.len() * SUMMED <= self.payload.len() - begin)
+            .unwrap_or_default();
         let meta = &mut self.meta;
         put(meta, u64::from(chunk.thread) << 1 | u64::from(is_unfinished));
         put_signed(meta, chunk.window.wrapping_sub(self.before.0) as i64);
@@ -251,12 +318,37 @@ impl Writer<'_> {
         put_signed(meta, low.wrapping_sub(chunk.base_ns));
         put_signed(meta, high.wrapping_sub(base_ns));
         put_signed(meta, base_ns.wrapping_sub(chunk.base_ns));
-        for part in [&groups, &blocks] {
+        for part in [&groups, &sums, &chunk.visits, &blocks] {
             put(meta, part.len() as u64);
             meta.extend(part);
         }
         put(meta, (self.payload.len() - begin) as u64);
         self.before = (chunk.window, chunk.calls.end, base_ns);
+    }
+
+    /// Calls, times and errors of these entries by function and site, each by one of its terminals.
+    fn sums(&self, entries: &[Entry], signatures: &[Signature]) -> Vec<u8> {
+        let mut sums: FxHashMap<(u16, u32), (u32, u64, u64, f64)> = FxHashMap::default();
+        for entry in entries {
+            let own = signatures.get(entry.terminal as usize);
+            let place = own.map_or((0, 0), |own| (own.function, own.site));
+            let (_, calls, ns, error_ns) = sums.entry(place).or_insert((entry.terminal, 0, 0, 0.0));
+            *calls = calls.saturating_add(entry.count.max(1));
+            *ns = ns.saturating_add(entry.duration_ns);
+            *error_ns += self.settings.map_or(0.0, |settings| settings.error_ns(entry.duration_ns as f64));
+        }
+        let mut sums: Vec<_> = sums.into_values().collect();
+        sums.sort_unstable_by_key(|&(terminal, ..)| terminal);
+        let (mut out, mut before) = (Vec::new(), 0);
+        put(&mut out, sums.len() as u64);
+        for (terminal, calls, ns, error_ns) in sums {
+            put(&mut out, u64::from(terminal - before));
+            put(&mut out, calls);
+            put(&mut out, ns);
+            out.extend(error_ns.to_bits().to_le_bytes());
+            before = terminal;
+        }
+        out
     }
 
     fn finish(mut self) -> Vec<u8> {

@@ -66,6 +66,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Largest error of a stored duration of so many nanoseconds, or of a part of one.
+    pub fn error_ns(self, duration_ns: f64) -> f64 {
+        duration_ns.min((self.error * duration_ns).max(self.floor_ns as f64))
+    }
+
     /// The relative error in millionths, rounded down to one that is kept.
     fn millionths(self) -> u64 {
         // So that 0.29, which is a little less than 29 hundredths, is 290,000 millionths.
