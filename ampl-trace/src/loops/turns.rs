@@ -1,8 +1,7 @@
 //! Parts of a loop's body that may be steps by themselves.
 //!
 //! A program that does one thing in even steps and another in odd ones makes the same calls as one that does both in each
-//! step. So does one that writes output in every third step, and one whose steps have three iterations. A trace does not
-//! tell them apart; it shows how many steps one iteration may hold.
+//! step. A trace tells them apart only where the last iteration ends in the middle.
 
 use rustc_hash::FxHashMap;
 
@@ -11,8 +10,8 @@ use super::sequence::Flow;
 /// Steps that one iteration of a loop may hold; 1 where its calls suggest no more.
 ///
 /// `flow` has the calls inside the loop, of which `first` comes first, and `function` the functions of shapes. The calls
-/// must follow each other in one order. More than 1 are the repetitions of the same functions at other places; otherwise 2,
-/// where there are two places, or where the last iteration ends in the middle.
+/// must follow each other in one order, and the last iteration end in the middle: it holds as many as it repeats the same
+/// functions at other places, or 2.
 pub fn steps_of_iteration(flow: &Flow, first: u32, function: &dyn Fn(u32) -> u16) -> u64 {
     let Some(order) = order(flow, first) else { return 1 };
     let functions: Vec<u16> = order.iter().map(|&shape| function(shape)).collect();
@@ -24,10 +23,9 @@ pub fn steps_of_iteration(flow: &Flow, first: u32, function: &dyn Fn(u32) -> u16
     let again = |shape: &u32| flow.edges.contains_key(&(*shape, *shape));
     let mut calls = order.iter().filter(|shape| !again(shape)).map(|&shape| flow.of(shape));
     let ends_within = calls.next().is_some_and(|first| calls.any(|other| other + 1 == first));
-    match (2..=number).rev().find(repeats) {
-        Some(parts) => parts as u64,
-        None if number == 2 || ends_within => 2,
-        None => 1,
+    match ends_within {
+        true => (2..=number).rev().find(repeats).unwrap_or(2) as u64,
+        false => 1,
     }
 }
 
@@ -65,8 +63,9 @@ mod tests {
     }
 
     #[test]
-    fn two_places_in_turns_may_be_two_steps() {
-        assert_eq!(parts(&[10, 20].repeat(5)), 2);
+    fn an_iteration_that_ends_in_the_middle_may_hold_two_steps() {
+        assert_eq!(parts(&[10, 20].repeat(5)), 1);
+        assert_eq!(parts(&[&[10, 20].repeat(5)[..], &[10]].concat()), 2);
         assert_eq!(parts(&[10; 5]), 1);
         // The last one of 11 steps made a barrier, the others an exchange in turns.
         let mut calls = [10, 20, 30, 40].repeat(5);
@@ -77,12 +76,15 @@ mod tests {
 
     #[test]
     fn the_same_functions_at_other_places_may_be_steps() {
-        assert_eq!(parts(&[10, 20, 30, 11, 21, 31].repeat(4)), 2);
-        assert_eq!(parts(&[10, 20, 11, 21, 12, 22].repeat(4)), 3);
-        assert_eq!(parts(&[10, 20, 11, 30].repeat(4)), 1);
+        // An exchange along each of three axes, in each step.
+        let axes = [10, 20, 11, 21, 12, 22].repeat(4);
+        assert_eq!(parts(&axes), 1);
+        assert_eq!(parts(&[&axes[..], &[10, 20]].concat()), 3);
+        let halves = [10, 20, 30, 11, 21, 31].repeat(4);
+        assert_eq!(parts(&[&halves[..], &[10, 20, 30]].concat()), 2);
         // However often one of them is repeated.
-        let calls = [[10, 20, 20, 11, 21].as_slice(), &[10, 20, 11, 21, 21, 21]].concat();
-        assert_eq!(parts(&calls.repeat(3)), 2);
+        let calls = [[10, 20, 20, 11, 21].as_slice(), &[10, 20, 11, 21, 21, 21]].concat().repeat(3);
+        assert_eq!(parts(&[&calls[..], &[10, 20]].concat()), 2);
     }
 
     #[test]
