@@ -193,7 +193,17 @@ pub fn node_directory() -> PathBuf {
 pub fn command() -> Vec<String> {
     let bytes = fs::read("/proc/self/cmdline").unwrap_or_default();
     let words = bytes.split(|&byte| byte == 0).filter(|word| !word.is_empty());
-    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    words.map(escaped).collect()
+}
+
+/// A name as text: bytes that are no UTF-8 become `\xNN`, so that names that differ in them stay different.
+pub fn escaped(name: &[u8]) -> String {
+    let mut text = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        text.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|byte| text += &format!("\\x{byte:02x}"));
+    }
+    text
 }
 
 /// The program that this process runs, of bounded length.
@@ -253,6 +263,13 @@ pub fn started_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_that_are_no_text_are_escaped_and_names_stay_different() {
+        assert_eq!(escaped("Zürich".as_bytes()), "Zürich");
+        assert_eq!(escaped(b"pr\xffog\xc3"), "pr\\xffog\\xc3");
+        assert_ne!(escaped(b"a\xfe"), escaped(b"a\xff"));
+    }
 
     #[test]
     fn what_is_no_job_file_is_an_error_and_a_device_has_an_end() {

@@ -1,8 +1,12 @@
 //! Modules of code addresses.
 
 use std::borrow::Cow;
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, OsStr, c_char};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+
+use crate::environment::escaped;
 
 /// The beginning of the loader's `struct link_map`.
 #[repr(C)]
@@ -212,10 +216,13 @@ fn mapped() -> Vec<Mapped> {
             let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
             (info, headers, CStr::from_ptr(info.dlpi_name), &mut *out.cast::<Vec<Mapped>>())
         };
-        let name = name.to_string_lossy().into_owned();
+        let name = Path::new(OsStr::from_bytes(name.to_bytes()));
         // The main program has no name here, and as it was started it need not be a path.
-        let path = if name.contains('/') { name } else { executable().unwrap_or(name) };
-        let path = std::fs::canonicalize(&path).map_or(path, |full| full.to_string_lossy().into_owned());
+        let is_path = name.as_os_str().as_bytes().contains(&b'/');
+        let own = std::fs::read_link("/proc/self/exe").ok().filter(|_| !is_path);
+        let path = own.unwrap_or_else(|| name.to_owned());
+        let path = std::fs::canonicalize(&path).unwrap_or(path);
+        let path = escaped(path.as_os_str().as_bytes());
         for header in headers.iter().filter(|header| header.p_type == libc::PT_LOAD) {
             let start = info.dlpi_addr + header.p_vaddr;
             out.push(Mapped { start, end: start + header.p_memsz, base: info.dlpi_addr, path: path.clone() });
@@ -236,5 +243,5 @@ pub fn is_in_same_module(one: u64, other: u64) -> bool {
 
 /// Path of the running program.
 pub fn executable() -> Option<String> {
-    std::fs::read_link("/proc/self/exe").ok().map(|path| path.to_string_lossy().into_owned())
+    std::fs::read_link("/proc/self/exe").ok().map(|path| escaped(path.as_os_str().as_bytes()))
 }

@@ -67,7 +67,8 @@ fn named() -> Trace {
     let text = format!(
         "[window]\nmarker = 'region:solve-{SECRET}'\n[output]\ndir = '/scratch/ann/{SECRET}'\nrecord = '{SECRET}'\n\
          [trace]\nregions = '!{SECRET}'\n[hooks]\nfilter = '{SECRET}*'\n\
-         [[metric]]\nname = 'heat-{SECRET}'\n[[metric]]\nname = 'wall'\nevent = 'path:a{SECRET}>solve-{SECRET}'\n\
+         [[metric]]\nname = 'heat-{SECRET}'\n[[metric]]\nname = 'papi.{SECRET}:::X'\n\
+         [[metric]]\nname = 'wall'\nevent = 'path:a{SECRET}>solve-{SECRET}'\n\
          [[metric]]\nname = 'mpi.time'\nevent = '{SECRET}.c:7=app-{SECRET}+0x40-0x50'\nrole = 'guide'\n\
          [[group]]\nname = 'grp-{SECRET}'\nmembers = '0-1'\nconfidence = 0.9\nerror = 0.1\n\
          [[site]]\nmatch = 'app-{SECRET}+0x40'\ntrace = 'on'\n"

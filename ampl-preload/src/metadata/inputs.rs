@@ -2,12 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use ampl_trace::metadata::{FileFacts, cut};
 use sha2::{Digest as _, Sha256};
 
 use super::libraries;
+use crate::environment::escaped;
 
 /// Largest file of an argument that is hashed, bytes.
 const LARGEST_INPUT: u64 = 1 << 20;
@@ -22,7 +24,7 @@ pub fn executable() -> Option<FileFacts> {
     // By the process's own link: the path may name another file by now.
     let (bytes, sha256) = contents(Path::new("/proc/self/exe"), LARGEST_PROGRAM)?;
     Some(FileFacts {
-        path: cut(path.to_string_lossy().into_owned()),
+        path: cut(escaped(path.as_os_str().as_bytes())),
         bytes,
         sha256,
         build_id: libraries::own_build_id(),

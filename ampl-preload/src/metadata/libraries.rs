@@ -4,6 +4,8 @@ use std::ffi::CStr;
 
 use ampl_trace::metadata::{Library, cut};
 
+use crate::environment::escaped;
+
 /// Type of a note that holds a build id (gABI, note section; binutils, NT_GNU_BUILD_ID).
 const NT_GNU_BUILD_ID: u32 = 3;
 /// Longest build id, bytes: SHA-256's length twice.
@@ -50,7 +52,7 @@ fn each(mut visit: Visit) {
             build_id(unsafe { std::slice::from_raw_parts(start, header.p_memsz as usize) }, header.p_align)
         });
         let id = id.map(hexadecimal).next();
-        visit(name.to_string_lossy().into_owned(), id);
+        visit(escaped(name.to_bytes()), id);
         0
     }
     // SAFETY: the callback gets a pointer to the closure and keeps nothing.
