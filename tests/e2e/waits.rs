@@ -188,28 +188,35 @@ fn a_slow_host_is_named() {
     }
 }
 
-/// Length of a pipeline on an ideal network, call by call: gaps between decoded calls, and when each send began.
-fn length(run: &Monitored) -> f64 {
-    let mut sent: Vec<f64> = Vec::new();
-    let mut longest = 0.0f64;
-    for rank in 0..RANKS {
-        let (mut now, mut end, mut received, mut sends) = (0.0, None, 0, Vec::new());
-        for call in run.decode(rank) {
-            let Some(start) = call["start_ns"].as_f64() else { continue };
-            now += (start - end.unwrap_or(start)).max(0.0);
-            end = Some(start + call["duration_ns"].as_f64().unwrap_or(0.0));
-            match call["fn"].as_str() {
-                Some("MPI_Recv") => {
-                    now = f64::max(now, sent[received]);
-                    received += 1;
-                }
-                Some("MPI_Send") => sends.push(now),
-                // The ranks begin together.
-                Some("MPI_Barrier") => now = 0.0,
-                _ => {}
+/// A rank on an ideal network, call by call, by gaps between its calls: its time before the barrier, which ends at `begin`,
+/// its end, and when it began each send. Messages to it were sent at `sent`.
+fn walked(calls: &[Value], begin: f64, sent: &[f64]) -> (f64, f64, Vec<f64>) {
+    let (mut now, mut end, mut received, mut sends, mut before) = (0.0, 0.0, 0, Vec::new(), 0.0);
+    for call in calls {
+        let Some(start) = call["start_ns"].as_f64() else { continue };
+        now += (start - end).max(0.0);
+        end = start + call["duration_ns"].as_f64().unwrap_or(0.0);
+        match call["fn"].as_str() {
+            Some("MPI_Recv") => {
+                now = f64::max(now, sent.get(received).copied().unwrap_or(0.0));
+                received += 1;
             }
+            Some("MPI_Send") => sends.push(now),
+            Some("MPI_Barrier") => (before, now) = (now, begin),
+            _ => {}
         }
-        longest = longest.max(now);
+    }
+    (before, now, sends)
+}
+
+/// Length of a pipeline on an ideal network.
+fn length(run: &Monitored) -> f64 {
+    let calls: Vec<Vec<Value>> = (0..RANKS).map(|rank| run.decode(rank)).collect();
+    let begin = calls.iter().map(|calls| walked(calls, 0.0, &[]).0).fold(0.0, f64::max);
+    let (mut sent, mut longest) = (Vec::new(), 0.0);
+    for calls in &calls {
+        let (_, end, sends) = walked(calls, begin, &sent);
+        longest = f64::max(longest, end);
         sent = sends;
     }
     longest
