@@ -192,7 +192,7 @@ mod tests {
     use ampl_testkit::runs::info;
     use ampl_trace::grammar::Builder;
     use ampl_trace::model::WindowSummary;
-    use ampl_trace::record::CALL_NO_ARGS;
+    use ampl_trace::record::{CALL_NO_ARGS, CALL_UNFINISHED};
     use ampl_trace::regions::name_words;
     use ampl_trace::structure::{JobStructure, RankStructure, Signature, ThreadStructure};
     use ampl_trace::timing::{Encoder, Settings, Terminal, Time, Window};
@@ -203,7 +203,7 @@ mod tests {
 
     const NAMES: [&str; 3] = ["a", "b", "c"];
 
-    /// Terminals: an entry and an exit of each region, then a call.
+    /// Terminals: an entry and an exit of each region, then a call, and one that has not returned.
     fn signatures() -> Vec<Signature> {
         let edge = |edge: Edge, name: &str| {
             let mut words = Vec::new();
@@ -214,6 +214,9 @@ mod tests {
             NAMES.iter().flat_map(|name| [edge(Edge::Enter, name), edge(Edge::Exit, name)]).collect();
         let function = Function::by_name("MPI_Barrier").unwrap().0;
         signatures.push(Signature { function, flags: CALL_NO_ARGS, ..Signature::default() });
+        let function = Function::by_name("MPI_Finalize").unwrap().0;
+        let flags = CALL_NO_ARGS | CALL_UNFINISHED;
+        signatures.push(Signature { function, flags, ..Signature::default() });
         signatures
     }
 
@@ -254,6 +257,13 @@ mod tests {
             clock.extend((0..nanos / 2 + 1).map(|_| (open.clone(), false)));
         }
         windows.iter_mut().last().into_iter().for_each(|last| last.end_ns = clock.len() as i64);
+        if open.is_empty() {
+            // It is under way when the record ends.
+            let (number, like) = (2 * NAMES.len() as u32 + 1, signatures[2 * NAMES.len() + 1].function);
+            sequence.push(number, 1);
+            let time = Time { start_ns: clock.len() as i64, duration_ns: 0, count: 1 };
+            encoder.call(Terminal { number, like, folds: false }, time);
+        }
         let thread = ThreadStructure { thread: 0, signatures, grammar: sequence.into_grammar() };
         let structure = RankStructure { threads: vec![thread], ..RankStructure::default() };
         let trace = Trace {

@@ -271,7 +271,7 @@ impl<'a> Stored<'a> {
             let chunks: Vec<&Chunk<'_>> = chunks.collect();
             let mut high_ns = i64::MIN;
             for chunk in &chunks {
-                if chunk.is_unfinished || chunk.low_ns < high_ns {
+                if chunk.low_ns < high_ns {
                     return None;
                 }
                 high_ns = chunk.high_ns;
@@ -360,7 +360,7 @@ fn visits_before(
         return None;
     }
     let mut visits = chunk.visits().filter(|visits| visits.ended().len() == regions.terminals().len())?;
-    let mut whole = Some(());
+    let (mut whole, mut is_known) = (Some(()), true);
     chunk.blocks(|block, _| {
         if block.low_ns >= until_ns {
             return;
@@ -368,12 +368,12 @@ fn visits_before(
         let read = reader.block(block, |call| {
             if call.start_ns < until_ns {
                 let end_ns = call.start_ns.saturating_add_unsigned(call.duration_ns);
-                visits.step(regions, call.terminal, call.start_ns, end_ns, until_ns);
+                is_known &= visits.step(regions, call.terminal, call.start_ns, end_ns, until_ns);
             }
         });
         whole = whole.and(read);
     })?;
-    whole.map(|()| visits)
+    whole.filter(|()| is_known).map(|()| visits)
 }
 
 /// A chunk of an index, as a part cuts it.

@@ -8,6 +8,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use crate::grammar::Grammar;
+use crate::record::CALL_UNFINISHED;
 use crate::regions::Edge;
 use crate::structure::Signature;
 use crate::varint::{Reader, put, put_signed, unzigzag};
@@ -19,6 +20,8 @@ pub struct Regions {
     edges: Vec<Option<(Edge, u32)>>,
     /// One terminal of each region.
     terminals: Vec<u32>,
+    /// True for calls that have not returned, by terminal.
+    unfinished: Vec<bool>,
 }
 
 impl Regions {
@@ -34,7 +37,8 @@ impl Regions {
             Some((edge, number))
         };
         let edges = (0..).zip(signatures).map(edge).collect();
-        Self { edges, terminals }
+        let unfinished = signatures.iter().map(|own| own.flags & CALL_UNFINISHED != 0).collect();
+        Self { edges, terminals, unfinished }
     }
 
     /// A terminal of each region, in the order of their numbers.
@@ -81,19 +85,30 @@ impl Visits {
         &self.ended
     }
 
-    /// Takes up an edge, or a call as far as it lies before `until_ns`.
-    pub fn step(&mut self, regions: &Regions, terminal: u32, start_ns: i64, end_ns: i64, until_ns: i64) {
+    /// Takes up an edge, or a call as far as it lies before `until_ns`. Returns false where that is not known: the call has
+    /// not returned, and a visit is open.
+    #[must_use]
+    pub fn step(
+        &mut self,
+        regions: &Regions,
+        terminal: u32,
+        start_ns: i64,
+        end_ns: i64,
+        until_ns: i64,
+    ) -> bool {
         match regions.edges.get(terminal as usize).copied().flatten() {
+            None if regions.unfinished.get(terminal as usize) == Some(&true) => return self.open.is_empty(),
             None => self.inside(start_ns, end_ns.min(until_ns)),
             Some((Edge::Enter, region)) => self.open.push(Open { region, begin_ns: start_ns, inner_ns: 0 }),
             Some((Edge::Exit, region)) => {
                 // Begun before anything was recorded.
-                let Some(at) = self.open.iter().rposition(|open| open.region == region) else { return };
+                let Some(at) = self.open.iter().rposition(|open| open.region == region) else { return true };
                 while self.open.len() > at {
                     self.end(start_ns, true);
                 }
             }
         }
+        true
     }
 
     /// True where nothing of a region lies in these calls of the thread with that grammar: none of them is an edge, and no

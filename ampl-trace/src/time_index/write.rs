@@ -85,7 +85,7 @@ impl<'a> Walk<'a> {
         self.pass_to(seq);
         self.next_seq = entry.next_seq;
         let end_ns = start_ns.saturating_add_unsigned(entry.duration_ns);
-        self.visits.step(&self.regions, entry.terminal, start_ns, end_ns, i64::MAX);
+        self.is_broken |= !self.visits.step(&self.regions, entry.terminal, start_ns, end_ns, i64::MAX);
     }
 }
 
