@@ -19,6 +19,7 @@ use ampl_core::nodes::NODES;
 use ampl_reader::directory::nodes::{self, Home};
 use ampl_reader::directory::{self, TRACE, host, journals_in, living};
 use ampl_trace::journal::{BLOCK_HEADER_WORDS, BLOCK_MAGIC, HEADER_WORDS, head, word};
+use ampl_trace::permissions::{as_directory, create_directory};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -106,7 +107,7 @@ fn sign(home: &Path) {
 /// # Errors
 /// The first error of a journal; the others are copied all the same.
 fn round(place: &Path, home: &Path, copies: &mut BTreeMap<PathBuf, Copied>) -> io::Result<()> {
-    fs::create_dir_all(home)?;
+    create_directory(home)?;
     let mut done = Ok(());
     for journal in journals_in(place) {
         let name = PathBuf::from(journal.file_name().unwrap_or_default());
@@ -137,7 +138,7 @@ fn copy_once(place: &Path, home: &Path) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::NotFound, why));
     }
     leave_processor();
-    fs::create_dir_all(home)?;
+    create_directory(home)?;
     for journal in journals {
         if let Ok(source) = File::open(&journal) {
             Copied::new(&home.join(journal.file_name().unwrap_or_default()))?.update(&source)?;
@@ -181,6 +182,7 @@ struct Copied {
 impl Copied {
     fn new(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+        as_directory(path);
         Ok(Self { file, pages: Vec::new() })
     }
 

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use ampl_core::nodes::{NODES, NodeRank};
+use ampl_trace::permissions::as_directory;
 
 use crate::environment;
 
@@ -28,7 +29,13 @@ fn append(directory: &Path, rank: u32, journals: &Path) -> io::Result<()> {
         journals: journals.to_owned(),
     };
     // One write: ranks of the host share the file.
-    let mut file = OpenOptions::new().append(true).create(true).open(nodes.join(environment::host()))?;
+    let path = nodes.join(environment::host());
+    let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
+    if file.metadata()?.len() == 0 {
+        // The rank that made the directory may not have come here yet.
+        as_directory(&nodes);
+        as_directory(&path);
+    }
     file.write_all(line.to_string().as_bytes())
 }
 

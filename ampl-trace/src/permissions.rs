@@ -1,16 +1,28 @@
 //! Permissions of the files of a run.
 
 use std::fs::{self, Permissions};
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// Lets those read `file` who may read its directory, whatever the process's mask is. A file system without permissions
-/// leaves it as it is.
+/// Lets those read `file`, a file or a directory, who may read its directory, whatever the process's mask is. A file
+/// system without permissions leaves it as it is.
 pub fn as_directory(file: &Path) {
     let directory = file.parent().map(fs::metadata);
     let (Some(Ok(directory)), Ok(own)) = (directory, fs::metadata(file)) else { return };
-    let mode = own.permissions().mode() & 0o777 | directory.permissions().mode() & 0o044;
+    let read = if own.is_dir() { 0o055 } else { 0o044 };
+    let mode = own.permissions().mode() & 0o777 | directory.permissions().mode() & read;
     _ = fs::set_permissions(file, Permissions::from_mode(mode));
+}
+
+/// Makes `directory` and those above it that are not there; it may be read as [`as_directory`] says.
+///
+/// # Errors
+/// Errors of the file system.
+pub fn create_directory(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    as_directory(directory);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -32,5 +44,13 @@ mod tests {
             assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, after);
         }
         as_directory(&run.path().join("none"));
+        let inner = run.path().join("nodes");
+        create_directory(&inner).unwrap();
+        for (directory, after) in [(0o750, 0o750), (0o700, 0o700), (0o755, 0o755)] {
+            set(run.path(), directory);
+            set(&inner, 0o700);
+            create_directory(&inner).unwrap();
+            assert_eq!(fs::metadata(&inner).unwrap().permissions().mode() & 0o777, after);
+        }
     }
 }

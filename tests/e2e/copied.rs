@@ -15,6 +15,7 @@ use serde_json::Value;
 /// the node's memory.
 const KILLED: &str = r#"
 run=$1 ampl=$2 wanted=$3; shift 3
+umask 077
 "$@" >job.out 2>job.err &
 launcher=$!
 host=$(cat /proc/sys/kernel/hostname)
@@ -25,6 +26,7 @@ for turn in $(seq 400); do
     sleep 0.1
 done
 echo "missing: $missing" >missing.txt
+find "$run" ! -perm -040 >unreadable.txt
 named() { grep -lzF "$1" /proc/[0-9]*/cmdline 2>/dev/null | sed 's,/proc/,,; s,/cmdline,,'; }
 copying=$(named copy-journals | while read pid; do tr '\0' ' ' </proc/$pid/cmdline | grep -q "^[^ ]*ampl copy-journals .*$run" && echo $pid; done)
 for pid in $copying; do
@@ -42,6 +44,7 @@ for turn in $(seq 100); do kill -0 $ranks 2>/dev/null || break; sleep 0.05; done
 rm -r "$journals"
 "$ampl" info "$run" --json >dead.json
 "$ampl" recover "$run" 2>recover.err
+find "$run" ! -perm -040 >>unreadable.txt
 for rank in 0 1 2 3; do "$ampl" decode "$run" --rank $rank --json >rank-$rank.json; done
 exit 0
 "#;
@@ -119,9 +122,8 @@ fn shell(script: &str, words: &[OsString], job: &Job, scratch: &Scratch) {
         vec!["-c".into(), script.into(), "sh".into(), run.clone().into(), ampl().into()];
     let mut command = Command::new("bash");
     let exec: Vec<OsString> =
-        [ampl().as_os_str(), "exec".as_ref(), "--set".as_ref(), "output.copy=1s".as_ref(), "-o".as_ref()]
-            .map(OsString::from)
-            .to_vec();
+        vec![ampl().into(), "exec".into(), "--set".into(), "output.copy=1s".into(), "--set".into()];
+    let exec = [exec, vec!["output.mode=750".into(), "-o".into()]].concat();
     // Each rank on one processor.
     let exec = [["taskset", "-c", &first_processor()].map(OsString::from).to_vec(), exec].concat();
     let exec = [exec, vec![run.into(), "--".into()]].concat();
@@ -153,6 +155,9 @@ fn copies_are_enough_where_memory_is_cleared() {
             assert!(!copying.lines().any(|line| line.starts_with(variable)), "{mpi:?}: {}", all());
         }
         assert!(!copying.contains("socket:") && !copying.contains("pipe:"), "{mpi:?}: {}", all());
+
+        // The group may read the copies and the run, whatever the mask is.
+        assert_eq!(text("unreadable.txt"), "", "{mpi:?}: {}", all());
 
         // The call of each rank, and every call before it.
         let dead = parse(&text("dead.json"));

@@ -8,6 +8,7 @@ use crate::failure::{Failure, Kind};
 use ampl_reader::directory::{self, host, nodes};
 use ampl_reader::map;
 use ampl_report::human::{bytes, plural};
+use ampl_trace::permissions::{as_directory, create_directory};
 
 /// Copies the journals of `run` in this node's memory to the run directory, and frees that memory unless they are to
 /// be `kept`.
@@ -53,7 +54,7 @@ pub fn bring(run: &Path, files: &[PathBuf], kept: bool) -> Result<Vec<PathBuf>, 
         let fix = "make room there, or copy the journals by hand";
         Failure::message(Kind::Other, format!("cannot bring journals home: {error}"), home.display(), fix)
     };
-    fs::create_dir_all(&home).map_err(unwritable)?;
+    create_directory(&home).map_err(unwritable)?;
     let mut copies = Vec::new();
     for file in files {
         let copy = home.join(file.file_name().unwrap_or_default());
@@ -80,6 +81,7 @@ pub fn bring(run: &Path, files: &[PathBuf], kept: bool) -> Result<Vec<PathBuf>, 
 /// Checks that `copy` equals `file`, by reading it back.
 fn copied(file: &Path, copy: &Path) -> std::io::Result<()> {
     fs::copy(file, copy)?;
+    as_directory(copy);
     let (original, again) = (map::file(file)?, map::file(copy)?);
     if original[..] == again[..] { Ok(()) } else { Err(std::io::Error::other("the copy differs")) }
 }

@@ -33,7 +33,9 @@ pub fn note_end(dir: &Path, now_ns: u64) {
     let noted = format!("{}\nended_ns = {now_ns}\n\n{}", &text[..before], &text[at..]);
     let new = dir.join("run.toml.new");
     // Renamed into place: a concurrent reader finds the old file or the new one.
-    if fs::write(&new, noted).and_then(|()| fs::rename(&new, &path)).is_err() {
+    let written = fs::write(&new, noted);
+    ampl_trace::permissions::as_directory(&new);
+    if written.and_then(|()| fs::rename(&new, &path)).is_err() {
         let _ = fs::remove_file(&new);
     }
 }
@@ -107,6 +109,8 @@ impl RunFile {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -127,8 +131,14 @@ mod tests {
         assert_eq!((run.metrics.len(), run.groups[0].members.as_str()), (6, "0-5"));
         assert_eq!(Config::parse(&run.config).unwrap().0, Config::default());
         assert_eq!(file.ended_ns, None);
+        let permissions =
+            |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        permissions(dir.path(), 0o750);
+        permissions(&dir.path().join("run.toml"), 0o600);
         for now in [23, 24] {
             note_end(dir.path(), now);
+            let mode = fs::metadata(dir.path().join("run.toml")).unwrap().permissions().mode();
+            assert_eq!(mode & 0o040, 0o040, "{mode:o}");
             let file = RunFile::read(dir.path()).unwrap();
             // Its first end counts.
             assert_eq!((file.ended_ns, file.describe()), (Some(23), run.clone()));
