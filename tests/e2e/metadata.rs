@@ -1,12 +1,15 @@
 //! Facts about what ran and where, which no later run can tell.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi};
-use ampl_tests::place::Scratch;
-use ampl_tests::run::{Form, monitor};
+use ampl_tests::place::{Scratch, ampl};
+use ampl_tests::process;
+use ampl_tests::run::{Form, monitor, parse};
 use serde_json::{Value, json};
 
 /// Output of a tool that hashes or describes a file, as its first word that `wanted` accepts.
@@ -105,4 +108,72 @@ fn a_dead_job_has_its_facts_too() {
     assert!(metadata["executable"]["path"].as_str().unwrap().ends_with("steady"), "{metadata}");
     // What is not there is null: no pairs of Adiak's, no environment modules.
     assert!(metadata["adiak"].is_null() && metadata["inputs"] == json!([]), "{metadata}");
+}
+
+/// Adds the texts in `value` to `found`.
+fn texts(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => drop(found.insert(text.clone())),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Value::Object(fields) => fields.values().for_each(|field| texts(field, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn an_anonymous_copy_of_a_run_has_none_of_its_names() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let scratch = Scratch::new("anonymous");
+        let log = scratch.path().join("s3cret-log").display().to_string();
+        let job = Job::of(mpi, 2, "objects_shared", &[&log])
+            .with("LOADEDMODULES", "s3cret/3.1")
+            .with("OAR_JOB_ID", "s3cret-77")
+            .with("OMP_PLACES", "s3cret-cores");
+        let config =
+            "[trace]\ntiming = \"all\"\n[[group]]\nname = \"s3cret-group\"\nprogram = \"objects*\"\n";
+        let run = monitor(&job, config, Form::Run).success();
+        let copy = scratch.path().join("copy.ampl");
+        let ask = |words: &[&str], of: &Path| {
+            let mut command = Command::new(ampl());
+            command.args(words).arg(of);
+            process::run(&mut command, Duration::from_secs(60)).success().stdout
+        };
+        let to = format!("--output={}", copy.display());
+        ask(&["export", "--to", "ampl", "--anonymous", &to], &run.run);
+        let told = |of: &Path| {
+            let decoded = ask(&["decode", "--ranks", "0-1", "--json"], of);
+            let mut all: Vec<String> = decoded.lines().map(str::to_owned).collect();
+            for words in [&["info", "--json"][..], &["info", "--calls", "--json"], &["efficiency", "--json"]]
+            {
+                all.push(ask(words, of));
+            }
+            all
+        };
+        let (mut names, mut known) = (BTreeSet::new(), BTreeSet::new());
+        let original = told(&run.run);
+        original.iter().for_each(|text| texts(&parse(text), &mut names));
+        let anonymous = told(&copy);
+        anonymous.iter().for_each(|text| texts(&parse(text), &mut known));
+        // Numbers stand for names. Both have words of MPI and of the interface, numbers, sentences and the processors.
+        let machine = parse(&ask(&["info", "--json"], &copy))["metadata"]["machine"].clone();
+        let system = machine["system"].as_str().filter(|system| !system.contains(['-', '+']));
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_word = |text: &str| {
+            let plain = |letter: char| !letter.is_ascii_uppercase() && !"/:+".contains(letter);
+            text.chars().all(plain)
+                || text.split_once(':').is_some_and(|(_, number)| is_number(number))
+                || text.starts_with("MPI")
+                || text.split(' ').count() > 4
+                || machine["model"] == text
+                || system == Some(text)
+        };
+        let left: Vec<&String> = names.intersection(&known).filter(|text| !is_word(text)).collect();
+        assert!(left.is_empty(), "{mpi:?}: {left:?}");
+        // By itself, and as a part of another text.
+        let all = anonymous.join("\n") + &ask(&["info"], &copy);
+        for name in ["s3cret", "objects_shared", "/lib/", ".so", ".dat"] {
+            assert!(original.iter().any(|text| text.contains(name)), "{mpi:?}: {name}");
+            assert!(!all.contains(name), "{mpi:?}: {name}");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use std::mem;
 use ampl_core::mpi::FUNCTIONS;
 use ampl_trace::Trace;
 use ampl_trace::args::with_texts;
-use ampl_trace::metadata::{FileFacts, Library, Metadata};
+use ampl_trace::metadata::{FileFacts, Library, Machine, Metadata};
 use ampl_trace::model::Process;
 use ampl_trace::record::CALL_ERROR;
 use ampl_trace::regions::{Region, name_words};
@@ -143,11 +143,19 @@ fn metadata(names: &mut Names, all: Metadata) -> Metadata {
         executable,
         libraries,
         inputs: all.inputs.map(|inputs| inputs.into_iter().map(input).collect()),
-        machine: all.machine,
+        machine: all.machine.map(machine),
         limits: all.limits,
         left_out: all.left_out,
         ..Metadata::default()
     }
+}
+
+/// The machine, whose system's release ends before what its builder named it: `Linux 6.1.0` of `Linux 6.1.0-site+`.
+fn machine(mut machine: Machine) -> Machine {
+    if let Some(system) = &mut machine.system {
+        system.truncate(system.find(['-', '+', '_', '~']).unwrap_or(system.len()));
+    }
+    machine
 }
 
 fn calls(names: &mut Names, mut rank: RankStructure) -> RankStructure {

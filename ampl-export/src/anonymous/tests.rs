@@ -8,7 +8,7 @@ use ampl_core::mpi::Function;
 use ampl_core::plan::Plan;
 use ampl_testkit::runs::{Caller, processes, structure, world};
 use ampl_trace::format::read;
-use ampl_trace::metadata::{FileFacts, Job, Metadata};
+use ampl_trace::metadata::{FileFacts, Job, Machine, Metadata};
 use ampl_trace::model::{LeftOutRegion, Place, ThreadPlace};
 use ampl_trace::record::put_text;
 use ampl_trace::site::{Aggregate, Site};
@@ -88,6 +88,7 @@ fn named() -> Trace {
         modules: Some(vec![SECRET.into()]),
         variables: Some(vec![("OMP_PLACES".into(), SECRET.into())]),
         job: Some(Job { id: SECRET.into(), ..Job::default() }),
+        machine: Some(Machine { system: Some(format!("Linux 6.1.0-{SECRET}+")), ..Machine::default() }),
         ..Metadata::default()
     };
     trace.decisions = vec![Decision {
@@ -163,6 +164,7 @@ fn calls_positions_and_equal_names_stay() {
     assert_eq!(hosts, ["host1", "host1", "host2", "host2"]);
     assert_eq!(trace.run.command, ["program1", "argument1"]);
     assert_eq!(trace.run.mpi_library, "Open MPI v4.1.6");
+    assert_eq!(trace.run.metadata.machine.as_ref().unwrap().system.as_deref(), Some("Linux 6.1.0"));
     let mut texts = BTreeMap::new();
     for rank in 0..4 {
         let (old, new) = (before.structure.rank(rank).unwrap(), trace.structure.rank(rank).unwrap());
