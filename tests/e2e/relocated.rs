@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::{Scratch, ampl, home};
-use ampl_tests::run::{number, parse, text_of};
+use ampl_tests::run::{Form, monitor, number, parse, text_of};
 use ampl_tests::{process, python};
 
 /// The command of a copy of the layout, as `tar` packs and unpacks it.
@@ -53,6 +53,30 @@ fn an_unpacked_archive_works_where_it_is() {
         );
         finished.success();
     }
+}
+
+#[test]
+fn a_place_that_no_program_can_be_given_is_refused_and_reads_runs() {
+    let scratch = Scratch::new("spaces");
+    let elsewhere = unpacked(&scratch);
+    let place = scratch.path().join("else where");
+    std::fs::rename(elsewhere.ancestors().nth(2).expect("bin is in the layout"), &place)
+        .expect("the scratch directory is ours");
+    let ask = |words: &[&str]| {
+        let mut command = Command::new(place.join("bin/ampl"));
+        process::run(command.args(words).current_dir(scratch.path()), Duration::from_secs(60))
+    };
+    let run = Job::of(Mpi::OpenMpi, 1, "steady", &["5"]);
+    let run = monitor(&run, "", Form::Run).success();
+    let refused = ask(&["exec", "--", "true"]);
+    assert_eq!(refused.status.code(), Some(4), "{}", refused.stderr);
+    assert!(refused.stderr.contains("under a path without spaces and colons"), "{}", refused.stderr);
+    assert!(ask(&["doctor"]).stdout.contains("under a path without spaces and colons"));
+    let run = run.run.to_str().expect("a path of ours");
+    assert!(ask(&["info", run]).success().stdout.contains("complete"));
+    assert!(
+        ask(&["doctor", "--config", "-c", "always"]).success().stdout.contains("share/configs/always.toml")
+    );
 }
 
 /// Loads the module of the layout beside this script, and compiles a program that includes `ampl.h` by each way to it.
