@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: the benchmarks, each under a line with the source of its numbers.
 
+mod history;
 mod overhead;
 mod promise;
 mod query;
@@ -27,7 +28,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     let mut known = benches()?;
     // Not of one crate: they need the whole installation.
     known.extend(
-        ["overhead", "promise", "query", "size", "spikes", "steps"]
+        ["history", "overhead", "promise", "query", "size", "spikes", "steps"]
             .map(|name| ("xtask".to_owned(), name.to_owned())),
     );
     let listed = || known.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(", ");
@@ -43,6 +44,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         println!("{}", header(name));
         if package == "xtask" {
             match name.as_str() {
+                "history" => history::run(arguments)?,
                 "overhead" => overhead::run(arguments)?,
                 "promise" => promise::run(arguments)?,
                 "query" => query::run(arguments)?,
