@@ -23,6 +23,8 @@ pub mod summary;
 #[cfg(test)]
 mod tests;
 pub mod timeline;
+mod visits;
 pub mod volume;
 
 pub use part::Extent;
+pub use regions::has_regions;

@@ -130,17 +130,21 @@ fn indexed(
     Some(found)
 }
 
+fn enters_some(group: &RankGroup<'_>) -> bool {
+    group.calls_any(|function| Edge::of(function).is_some())
+}
+
+/// True where some rank of `run` has recorded visits of regions.
+pub fn has_regions(run: &Run) -> bool {
+    run.structure().groups().any(|group| enters_some(&group))
+}
+
 /// Visits of regions in the part of `run` that `selection` asks for, by name. Visits that the record's end cuts off end
 /// with the last window.
 pub fn regions(run: &Run, selection: &Selection, symbols: &mut Symbols) -> BTreeMap<Arc<str>, Visits> {
     let mut found: BTreeMap<Arc<str>, Visits> = BTreeMap::new();
-    let has_some = |group: &RankGroup<'_>| group.calls_any(|function| Edge::of(function).is_some());
-    let with: BTreeSet<u32> = run
-        .structure()
-        .groups()
-        .filter(has_some)
-        .flat_map(|group| group.ranks().collect::<Vec<_>>())
-        .collect();
+    let with = run.structure().groups().filter(enters_some);
+    let with: BTreeSet<u32> = with.flat_map(|group| group.ranks().collect::<Vec<_>>()).collect();
     for number in run.ranks() {
         if !with.contains(&number) || !selection.takes_rank(number) {
             continue;

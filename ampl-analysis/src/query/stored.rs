@@ -6,7 +6,7 @@ use ampl_reader::selection::Selection;
 use ampl_reader::{Rank, Run};
 use ampl_trace::model::WindowSummary;
 use ampl_trace::record::CALL_UNFINISHED;
-use ampl_trace::time_index::{CallReader, Chunk, Ended, Group, RankIndex, Regions, Sum, Visits};
+use ampl_trace::time_index::{CallReader, Chunk, Group, RankIndex, Sum};
 use ampl_trace::timed::for_each_at;
 use ampl_trace::timing::{Decoder, Settings};
 use rustc_hash::FxHashMap;
@@ -156,9 +156,8 @@ impl<'a> Stored<'a> {
             let Some(part) = self.part(chunk, selection, &mut numbers) else { continue };
             let sums = chunk.sums().filter(|_| !chunk.is_unfinished);
             // Calls between them that have no times do not belong to the part.
-            let all: u64 = sums.iter().flatten().map(|sum| sum.calls).fold(0, u64::saturating_add);
-            let is_dense = all == chunk.calls.end - chunk.calls.start;
-            if let Some(sums) = sums.as_ref().filter(|_| part.outside || part.inside && is_dense) {
+            let is_uncut = part.outside || part.inside && chunk.is_dense() == Some(true);
+            if let Some(sums) = sums.as_ref().filter(|_| is_uncut) {
                 if part.inside {
                     together(part.cut.window, part.thread, chunk.calls.clone());
                 }
@@ -195,21 +194,23 @@ impl<'a> Stored<'a> {
         selection: &'s Selection,
         mut numbers: impl FnMut(usize, Range<u64>),
     ) -> Option<ChunkPart<'s>> {
-        let windows = self.windows();
         let thread = self.thread(chunk.thread)?;
-        let window = self.window(chunk.window);
-        let whole = window.is_some_and(|index| selection.holds_window(&windows[index]));
-        if let Some(window) = window {
+        let cut = self.cut(chunk.window, selection);
+        if let Some(window) = cut.window {
             numbers(window, chunk.calls.clone());
         }
-        let end_ns = window.map_or(i64::MIN, |at| windows[at].end_ns);
         let cuts = selection.cuts_time();
-        Some(ChunkPart {
-            thread,
-            cut: Cut { selection, whole, window, end_ns },
-            inside: !cuts || selection.has_all(chunk.low_ns, chunk.high_ns),
-            outside: cuts && !whole && selection.has_none(chunk.low_ns, chunk.high_ns),
-        })
+        let inside = !cuts || selection.has_all(chunk.low_ns, chunk.high_ns);
+        let outside = cuts && !cut.whole && selection.has_none(chunk.low_ns, chunk.high_ns);
+        Some(ChunkPart { thread, cut, inside, outside })
+    }
+
+    /// The window of that number, as a part cuts it.
+    fn cut<'s>(&self, number: u64, selection: &'s Selection) -> Cut<'s> {
+        let window = self.window(number);
+        let own = window.map(|index| &self.windows()[index]);
+        let whole = own.is_some_and(|own| selection.holds_window(own));
+        Cut { selection, whole, window, end_ns: own.map_or(i64::MIN, |own| own.end_ns) }
     }
 
     fn group(&self, part: &ChunkPart<'_>, group: Group) -> TimedCall {
@@ -255,53 +256,6 @@ impl<'a> Stored<'a> {
         whole
     }
 
-    /// Visits of regions in the part of `selection`, each region by a thread, by index, and one of its terminals; visits
-    /// that the record's end cuts off end with the last window. `None` without an index, and where calls have no times.
-    pub fn visits(&self, selection: &Selection) -> Option<Vec<(usize, u32, Ended)>> {
-        let index = self.index.as_ref()?;
-        let last_ns = self.windows().last()?.end_ns;
-        let mut reader = index.reader(&self.rank.structure);
-        let mut found = Vec::new();
-        for (number, thread) in self.rank.structure.threads.iter().enumerate() {
-            let regions = Regions::of(&thread.signatures);
-            if regions.terminals().is_empty() {
-                continue;
-            }
-            let chunks = index.chunks().iter().filter(|chunk| chunk.thread == thread.thread);
-            let chunks: Vec<&Chunk<'_>> = chunks.collect();
-            let mut high_ns = i64::MIN;
-            for chunk in &chunks {
-                if chunk.low_ns < high_ns {
-                    return None;
-                }
-                high_ns = chunk.high_ns;
-            }
-            let whole = visits_before(&mut reader, &chunks, &regions, i64::MAX)?;
-            let all = thread.grammar.totals().map(|(_, count)| count).fold(0, u64::saturating_add);
-            let seq = chunks.last().map_or(0, |chunk| chunk.calls.end);
-            if !whole.may_pass(&regions, &thread.grammar, seq..all) {
-                return None;
-            }
-            let [before, until] = selection.limits_ns().map(|until_ns| {
-                let mut visits = visits_before(&mut reader, &chunks, &regions, until_ns)?;
-                visits.end_all(until_ns.min(last_ns), last_ns < until_ns);
-                Some(visits)
-            });
-            let (before, until) = (before?, until?);
-            for ((&terminal, before), until) in
-                regions.terminals().iter().zip(before.ended()).zip(until.ended())
-            {
-                let ended = Ended {
-                    visits: until.visits.saturating_sub(before.visits),
-                    inclusive_ns: until.inclusive_ns.saturating_sub(before.inclusive_ns),
-                    exclusive_ns: until.exclusive_ns.saturating_sub(before.exclusive_ns),
-                };
-                found.push((number, terminal, ended));
-            }
-        }
-        Some(found)
-    }
-
     pub(super) fn unfinished(&self, thread: usize, terminal: u32) -> bool {
         let signature = self.rank.structure.threads[thread].signatures.get(terminal as usize);
         signature.is_none_or(|signature| signature.flags & CALL_UNFINISHED != 0)
@@ -322,12 +276,7 @@ impl<'a> Stored<'a> {
         let read = for_each_at(structure, &mut decoder, |window, terminal, seq, time| {
             let cut = match last {
                 Some((number, found)) if number == window.window => found,
-                _ => {
-                    let index = self.window(window.window);
-                    let whole = index.is_some_and(|index| selection.holds_window(&self.windows()[index]));
-                    let end_ns = index.map_or(i64::MIN, |index| self.windows()[index].end_ns);
-                    last.insert((window.window, Cut { selection, whole, window: index, end_ns })).1
-                }
+                _ => last.insert((window.window, self.cut(window.window, selection))).1,
             };
             let Some(thread) = self.thread(window.thread) else { return };
             let count = time.count.max(1);
@@ -340,40 +289,6 @@ impl<'a> Stored<'a> {
         });
         read.map_err(|_| Damaged)
     }
-}
-
-/// Visits of a thread's regions before a moment, by its chunks; `None` where they cannot be read.
-fn visits_before(
-    reader: &mut CallReader<'_>,
-    chunks: &[&Chunk<'_>],
-    regions: &Regions,
-    until_ns: i64,
-) -> Option<Visits> {
-    let begun = chunks.partition_point(|chunk| chunk.low_ns < until_ns);
-    let Some(chunk) = begun.checked_sub(1).map(|at| chunks[at]) else { return Some(Visits::none(regions)) };
-    let calls: u64 = chunk
-        .functions()?
-        .iter()
-        .map(|(_, calls)| calls)
-        .fold(0, |sum, calls| u64::saturating_add(sum, *calls));
-    if calls != chunk.calls.end - chunk.calls.start {
-        return None;
-    }
-    let mut visits = chunk.visits().filter(|visits| visits.ended().len() == regions.terminals().len())?;
-    let (mut whole, mut is_known) = (Some(()), true);
-    chunk.blocks(|block, _| {
-        if block.low_ns >= until_ns {
-            return;
-        }
-        let read = reader.block(block, |call| {
-            if call.start_ns < until_ns {
-                let end_ns = call.start_ns.saturating_add_unsigned(call.duration_ns);
-                is_known &= visits.step(regions, call.terminal, call.start_ns, end_ns, until_ns);
-            }
-        });
-        whole = whole.and(read);
-    })?;
-    whole.filter(|()| is_known).map(|()| visits)
 }
 
 /// A chunk of an index, as a part cuts it.

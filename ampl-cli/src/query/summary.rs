@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use ampl_analysis::query::has_regions;
 use ampl_analysis::query::summary::summary;
 use ampl_report::layout::width;
 use ampl_report::query::summary::text;
@@ -20,8 +21,9 @@ use ampl_launch::environment;
 pub fn summary_of(named: &RunArg, part: &Part) -> anyhow::Result<ExitCode> {
     let mut run = named.open()?;
     let selection = part.selection(&run, named)?;
-    let is_part = !selection.takes_all(run.info().ranks);
-    part.index(&mut run, named, &selection, is_part);
+    // Times of all calls of the run are in the census, those of regions are not.
+    let needs_times = !selection.takes_all(run.info().ranks) || has_regions(&run);
+    part.index(&mut run, named, &selection, needs_times);
     let mut progress = Progress::of(run.ranks().len() as u64, "ranks");
     let found = summary(&run, &selection, || progress.one_more());
     drop(progress);

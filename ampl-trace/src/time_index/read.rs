@@ -319,6 +319,12 @@ impl<'a> Chunk<'a> {
         functions(&mut Reader::new(self.blocks))
     }
 
+    /// True where all calls of its numbers have times; `None` where that cannot be read.
+    pub fn is_dense(&self) -> Option<bool> {
+        let calls = self.functions()?.iter().fold(0u64, |sum, (_, calls)| sum.saturating_add(*calls));
+        Some(calls == self.calls.end.saturating_sub(self.calls.start))
+    }
+
     /// Passes its blocks to `each`, with the time of each function in them; `None` where they cannot be read.
     pub fn blocks(&self, mut each: impl FnMut(&Block<'a>, &[(u16, u64)])) -> Option<()> {
         let mut reader = Reader::new(self.blocks);
