@@ -361,6 +361,21 @@ fn a_late_rank_computes_no_more() {
     assert_eq!((found.kind(), found.ranks.unwrap().to_string()), (Kind::LateRank, "5".into()));
 }
 
+/// Ranks that died were in calls behind their last window, too.
+#[test]
+fn calls_of_ranks_that_died_are_a_share_of_the_time_until_the_end() {
+    let mut trace = job(8, 20, |_, _| 0.6);
+    for rank in &mut trace.ranks {
+        (rank.process.finalized, rank.process.elapsed_ns) = (false, 22 * WALL as u64);
+    }
+    let made = Made { function: "MPI_Recv", calls: 40, shortest: 1e3, bytes: 320 };
+    calls(&mut trace, made, |_| (0.4 * 20.0 + 2.0) * WALL);
+    let found = of(&trace);
+    let waiting = found.iter().find(|found| found.kind() == Kind::Waiting).unwrap();
+    let Evidence::Calls { share, .. } = waiting.evidence else { panic!("{waiting:?}") };
+    near(Some(share), 10.0 / 22.0);
+}
+
 #[test]
 fn a_change_is_a_window() {
     let found = first(&job(8, 40, |window, _| if window < 25 { 0.96 } else { 0.6 }));
