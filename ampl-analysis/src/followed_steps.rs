@@ -44,7 +44,7 @@ pub enum NotFollowed {
     NoLoop,
     /// Some ranks found none.
     SomeWithout(UnannouncedSteps),
-    /// Ranks make no call in common once in each step.
+    /// Ranks make no call in common equally often in each step.
     Disagreement(UnannouncedSteps),
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for NotFollowed {
             Self::LoopEnded => "the loop that was found ended before windows could follow it",
             Self::NoLoop => "the calls of no rank repeat as a loop over time",
             Self::SomeWithout(_) => "the calls of some ranks do not repeat as a loop over time",
-            Self::Disagreement(_) => "no call is made once in each step on all ranks",
+            Self::Disagreement(_) => "no call is made equally often in each step on all ranks",
         })
     }
 }

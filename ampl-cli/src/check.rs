@@ -1,6 +1,5 @@
 //! `ampl check`: faults of a program's communication, without MPI.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use ampl_analysis::check::{Checked, check};
@@ -60,7 +59,7 @@ pub fn check_of(args: &Args) -> anyhow::Result<ExitCode> {
         true => output::json(&rows(&checked, &mut symbols))?,
         false => {
             let text = text::text(&checked, &mut symbols, width(environment::columns()));
-            output::print(|out| out.write_all(text.as_bytes()))?;
+            output::text(&text)?;
         }
     }
     let faults = checked.findings.iter().any(|finding| finding.problem.is_fault());

@@ -1,6 +1,5 @@
 //! `ampl info`: contents of a run directory.
 
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -69,7 +68,7 @@ pub fn info(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         let text = summary::text(&trace, &args.run.run)
             + &communicator_text::text(&comms, width(environment::columns()));
-        output::print(|out| out.write_all(text.as_bytes()))?;
+        output::text(&text)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -28,6 +28,14 @@ pub fn print(write: impl FnOnce(&mut Stdout) -> io::Result<()>) -> anyhow::Resul
     }
 }
 
+/// Prints `text`.
+///
+/// # Errors
+/// Errors of [`print`].
+pub fn text(text: &str) -> anyhow::Result<()> {
+    print(|out| out.write_all(text.as_bytes()))
+}
+
 /// Prints `value` as one JSON document.
 ///
 /// # Errors

@@ -13,7 +13,9 @@ pub struct TimeSteps {
     site: Option<String>,
     /// These calls with their ranks: several where no call is common to all ranks.
     calls: Vec<StepCall>,
+    /// Visits of it per window, and per step.
     every: Option<u64>,
+    visits_per_step: Option<u64>,
     /// The visit of the call from which on windows follow steps, the window that it begins, and the first of others before.
     visit: Option<u64>,
     window: Option<u64>,
@@ -40,6 +42,7 @@ impl TimeSteps {
             site: calls.first().and_then(|first| first.site.clone()),
             calls,
             every: Some(steps.every),
+            visits_per_step: Some(steps.per_step),
             visit: Some(steps.visit),
             window: Some(steps.window),
             replaces: following.replaces,

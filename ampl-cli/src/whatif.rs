@@ -1,6 +1,5 @@
 //! `ampl whatif`: the run on another network.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use ampl_analysis::ideal_network::{Ideal, ideal};
@@ -69,7 +68,7 @@ pub fn whatif(args: &Args) -> anyhow::Result<ExitCode> {
         }
         false => {
             let text = text::text(&ideal, width(environment::columns()));
-            output::print(|out| out.write_all(text.as_bytes()))?;
+            output::text(&text)?;
         }
     }
     Ok(rundir::status(&trace))

@@ -1,6 +1,7 @@
 //! Decision from when on windows follow the program's steps (`window.marker = "auto"`).
 //!
-//! Ranks name in their summaries the calls that they make once in each step, and how often they have made each. When all
+//! Ranks name in their summaries the calls that they make once in each step, or equally often where there is no such
+//! call, and how often they have made each. When all
 //! ranks of a window name the same call, a visit of it is announced that no rank has reached when the announcement
 //! comes down: two rounds of the tree ahead of the furthest rank. From that visit on the number of a window follows
 //! from the number of visits, so that it means the same step on every rank.
@@ -29,15 +30,15 @@ const LEAST_TIMEOUT_S: f64 = 10.0;
 /// The same in windows.
 const TIMEOUT_WINDOWS: f64 = 16.0;
 
-/// Fewest visits from the furthest one reported to the one announced.
-const LEAST_AHEAD: u64 = 2;
-
 /// Finds the call that all ranks name, or those that join all ranks.
 #[derive(Clone, Debug)]
 pub struct StepFinder {
     ranks: u64,
     /// Windows in which a message goes up the tree, and another down.
     round: u64,
+    /// Fewest steps from the furthest one reported to the one announced. Ranks without a call for windows take and pass on a
+    /// message once a step.
+    least_ahead: u64,
     /// Steps that the configuration asks for in a window.
     every: u64,
     growth: WindowGrowth,
@@ -75,6 +76,7 @@ impl StepFinder {
             ranks: plan.ranks.into(),
             // Ranks take and pass on messages once a window at least, unless they are late.
             round: 2 * (u64::from(height) + 1),
+            least_ahead: u64::from(height) + 2,
             every: plan.config.window.every.max(1).into(),
             growth: WindowGrowth::new(plan.config.window.max),
             announced: None,
@@ -109,12 +111,15 @@ impl StepFinder {
     }
 
     fn announcement(&self, census: &CensusWindow, steps: &StepSums) -> Option<Announced> {
-        let of_all = |named: &&NamedCall| named.reports == census.reported;
+        let of_all = |named: &&NamedCall| named.reports == census.reported && named.per_step > 0;
         let common = steps.named.iter().find(of_all).map(std::slice::from_ref);
-        let is_joined =
-            steps.naming == census.reported && steps.sets() == 1 && !steps.is_cut && !steps.disagree;
+        let is_joined = steps.naming == census.reported
+            && steps.sets() == 1
+            && !(steps.is_cut || steps.disagree)
+            && steps.named.iter().all(|named| named.per_step == 1);
         let named = common.or(is_joined.then_some(&steps.named[..]))?;
         let rate = f64::from(steps.rate);
+        let (per_step, phase) = named.first().map(|of| (of.per_step.max(1), i128::from(of.phase)))?;
         let last = census.last_window;
         let periods = match &self.announced {
             None => self.growth.units(last.0) as f64,
@@ -124,18 +129,20 @@ impl StepFinder {
         let ahead = (2.0 * self.round as f64 * periods.max(1.0) * rate).ceil() as u64;
         // Visits that the set's first call has, or would have, on the rank that is furthest.
         let furthest = named.iter().map(|of| i128::from(of.visits) - i128::from(of.lead)).max()?;
-        let first = furthest + i128::from(ahead.max(LEAST_AHEAD));
+        let ahead_of = furthest + i128::from(ahead.max(self.least_ahead)) * i128::from(per_step);
+        // The first visit of a step.
+        let first = ahead_of + (phase + 1 - ahead_of).rem_euclid(per_step.into());
         let visit = |of: &NamedCall| u64::try_from(first + i128::from(of.lead)).ok();
         let steps_of_shortest = SHORTEST_NS as f64 / Marker::AUTO_PERIOD_NS as f64 * rate;
         let every = (steps_of_shortest / self.every as f64).ceil().max(1.0) as u64 * self.every;
-        let every = every.min(u16::MAX.into());
+        let every = every.min((u16::MAX / per_step).into());
         let window_s = every as f64 / rate * Marker::AUTO_PERIOD_NS as f64 * 1e-9;
         // The clock ends windows up to there: one round leaves the numbers of most windows without a hole. Steps that are
         // replaced end windows on ranks that have not heard of it: as many as fit before the first visit.
         let next = match &self.announced {
             None => last.0.saturating_add(1 + self.round),
             Some(before) => {
-                let between = ahead.max(LEAST_AHEAD) as f64 / rate / before.periods;
+                let between = ahead.max(self.least_ahead) as f64 / rate / before.periods;
                 let more = 1 + self.round + between.ceil() as u64;
                 last.max(before.steps.window).0.saturating_add(more)
             }
@@ -143,7 +150,8 @@ impl StepFinder {
         let steps = StepAnnouncement {
             calls: named.iter().map(|of| Some((of.call, visit(of)?))).collect::<Option<_>>()?,
             window: WindowId(next),
-            every: every as u16,
+            every: every as u16 * per_step,
+            per_step,
             timeout_s: (TIMEOUT_WINDOWS * window_s).max(LEAST_TIMEOUT_S).ceil().min(u16::MAX.into()) as u16,
         };
         Some(Announced { steps, periods: every as f64 / rate, is_last: self.announced.is_some() })
@@ -183,7 +191,7 @@ mod tests {
     }
 
     fn own(calls: &[(StepCall, u64)], rate: f32) -> Option<OwnSteps> {
-        let own = |&(call, visits): &(StepCall, u64)| OwnCall { call, visits, before: 0 };
+        let own = |&(call, visits): &(StepCall, u64)| OwnCall { call, visits, before: 0, per_step: 1 };
         Some(OwnSteps { calls: calls.iter().map(own).collect(), rate })
     }
 
@@ -196,7 +204,8 @@ mod tests {
         let marker = finder.end_window(&census(&plan, 8, &ranks)).expect("all name the sum");
         // A level below the root: 4 windows up and down, 8 for two rounds, 5.5 steps each.
         let visit = 42 + 44;
-        let expected = StepMarker { call: SUM, visit, window: WindowId(13), every: 1, timeout_s: 10 };
+        let expected =
+            StepMarker { call: SUM, visit, window: WindowId(13), every: 1, per_step: 1, timeout_s: 10 };
         assert_eq!(marker, expected.into());
         assert_eq!(finder.end_window(&census(&plan, 9, &ranks)), None);
         assert_eq!(finder.unannounced(), None);
@@ -218,7 +227,8 @@ mod tests {
         }
         // Half a step in a period, and four windows for a round. Until the visit there is time for 40 of the others.
         let second = finder.end_window(&census(&plan, 30, &both(LONG, 5, 0.5))).expect("all name the other");
-        let expected = StepMarker { call: LONG, visit: 9, window: WindowId(75), every: 1, timeout_s: 10 };
+        let expected =
+            StepMarker { call: LONG, visit: 9, window: WindowId(75), every: 1, per_step: 1, timeout_s: 10 };
         assert_eq!(second, expected.into());
         assert_eq!(finder.end_window(&census(&plan, 50, &both(SEND, 9, 0.5))), None, "once");
         // Those of before may not have begun.
@@ -237,10 +247,33 @@ mod tests {
             let mut finder = StepFinder::new(&plan).unwrap();
             let marker = finder.end_window(&census(&plan, 3, &[own(&[(SUM, 9)], rate)])).unwrap();
             assert_eq!(marker.every, expected, "{rate} {every}");
-            assert!(marker.calls[0].1 >= 9 + LEAST_AHEAD);
+            assert!(marker.calls[0].1 >= 9 + 2);
             // Steps of 32 s, three in a window.
             assert_eq!(marker.timeout_s, if rate < 1.0 { 16 * 96 } else { 10 });
         }
+    }
+
+    /// Steps of three visits each begin behind visits of which two belong to no step.
+    #[test]
+    fn of_several_visits_in_a_step_the_first_is_announced() {
+        let plan = plan(2, 1);
+        let rank = |visits: u64, before: u64, per_step: u16| {
+            let calls = vec![OwnCall { call: SUM, visits, before, per_step }];
+            Some(OwnSteps { calls, rate: 20.0 })
+        };
+        let announced =
+            |ranks: &[Option<OwnSteps>]| StepFinder::new(&plan).unwrap().end_window(&census(&plan, 8, ranks));
+        for visits in 30..40 {
+            let found = announced(&[rank(visits, 5, 3), rank(visits - 9, 8, 3)]).expect("both name it");
+            let [(call, visit)] = found.calls[..] else { panic!("{found:?}") };
+            // Two rounds of four windows at 20 steps; two steps of 12.5 ms in a window.
+            let ahead = visits + 8 * 20 * 3;
+            assert!(call == SUM && visit % 3 == 0 && (ahead..ahead + 3).contains(&visit), "{found:?}");
+            assert_eq!((found.every, found.per_step), (6, 3));
+        }
+        // Steps that begin with other visits, or have more of them, are not the same.
+        assert_eq!(announced(&[rank(40, 5, 3), rank(40, 6, 3)]), None);
+        assert_eq!(announced(&[rank(40, 5, 3), rank(40, 5, 1)]), None);
     }
 
     #[test]
@@ -248,7 +281,12 @@ mod tests {
         let plan = plan(3, 1);
         let [left, right] = [SEND, SUM];
         let rank = |calls: &[(StepCall, u64, u64)]| {
-            let own = |&(call, visits, before): &(StepCall, u64, u64)| OwnCall { call, visits, before };
+            let own = |&(call, visits, before): &(StepCall, u64, u64)| OwnCall {
+                call,
+                visits,
+                before,
+                per_step: 1,
+            };
             Some(OwnSteps { calls: calls.iter().map(own).collect(), rate: 2.0 })
         };
         // The middle one has made three visits of `left` more before its first step.

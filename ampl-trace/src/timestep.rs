@@ -23,6 +23,9 @@ pub struct FollowedSteps {
     pub offset: u64,
     /// Visits per window.
     pub every: u64,
+    /// Visits per step, at least 1.
+    #[serde(default = "one")]
+    pub per_step: u64,
     /// Number of the visit that was announced, counted from 1.
     pub visit: u64,
     /// The window that it begins: every rank has the same steps in this window and each after it.
@@ -36,6 +39,10 @@ pub struct FollowedSteps {
     pub replaces: Option<u64>,
     /// Time of that: ticks in a journal, nanoseconds since T0 in a trace.
     pub at: u64,
+}
+
+fn one() -> u64 {
+    1
 }
 
 /// Ranks that named calls of their steps where nothing was announced.

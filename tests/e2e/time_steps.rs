@@ -141,6 +141,20 @@ fn short_steps_are_taken_several_at_a_time() {
 }
 
 #[test]
+fn steps_whose_calls_are_all_made_several_times_begin_windows() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let run = run(mpi, 2, ["levels", "240", "25000"]);
+        follows(&run, 2, 5 * 240);
+        assert_eq!(run.timesteps()["count"], 240);
+        let of = run.info()["time_steps"].clone();
+        assert_eq!((number(&of["every"]), number(&of["visits_per_step"])), (5, 5), "{of}");
+        // The first of each step.
+        assert_eq!(number(&of["visit"]) % 5, 1, "{of}");
+        assert!(said(&run).contains("every step of 5 calls"), "{}", said(&run));
+    }
+}
+
+#[test]
 fn programs_without_common_steps_keep_the_period_and_say_so() {
     for (shape, reason, expected) in [
         (
@@ -148,7 +162,11 @@ fn programs_without_common_steps_keep_the_period_and_say_so() {
             "the calls of no rank repeat as a loop over time",
             "repeat as a loop over time: windows last 250 ms",
         ),
-        ("mixed", "no call is made once in each step on all ranks", "on 1 of 2 ranks: windows last 250 ms"),
+        (
+            "mixed",
+            "no call is made equally often in each step on all ranks",
+            "on 1 of 2 ranks: windows last 250 ms",
+        ),
     ] {
         let run = run(Mpi::OpenMpi, 2, [shape, "96", "25000"]);
         let info = run.info();

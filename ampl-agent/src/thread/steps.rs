@@ -11,7 +11,7 @@ use ampl_core::config::{Keep, Marker};
 use ampl_core::message::{MOST_NAMED, OwnCall, OwnSteps, StepCall, StepMarker};
 use ampl_core::mpi::{Class, Function};
 use ampl_core::units::WindowId;
-use ampl_trace::loops::{Calls, Set, Token, Ways, fold, raw_hashes};
+use ampl_trace::loops::{Calls, Regular, Set, Token, Ways, fold, raw_hashes};
 use ampl_trace::record::TEXT_TIMESTEP;
 use ampl_trace::timestep::{FollowedSteps, TimestepRecord};
 use ampl_trace::totals::FirstCalls;
@@ -69,8 +69,8 @@ struct Shape {
 /// A loop that goes on.
 #[derive(Debug)]
 struct Running {
-    /// Shapes of which each step has one call, in the order in which they were met, and their calls before the first step.
-    once: Vec<(u32, u64)>,
+    /// Shapes that each step calls equally often.
+    marks: Vec<Mark>,
     /// Period and visits of the first of these when it was found.
     since: (u64, u64),
     /// The same at the last look.
@@ -83,10 +83,20 @@ struct Running {
     is_other: bool,
 }
 
+/// A shape that each step of a loop calls equally often.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    shape: u32,
+    /// Calls in each step.
+    per_step: u16,
+    /// Calls before the first step.
+    before: u64,
+}
+
 /// A loop that a search has found.
 #[derive(Debug)]
 struct Loop {
-    once: Vec<(u32, u64)>,
+    marks: Vec<Mark>,
     steps: u64,
     /// Times that something else came between its steps.
     breaks: u64,
@@ -97,12 +107,13 @@ struct Loop {
 }
 
 impl Loop {
-    /// True where windows that follow calls of the shapes `followed` do not follow its steps: it has several of them in
-    /// each, or none.
-    fn is_other_than(&self, followed: &[u32]) -> bool {
+    /// True where windows that follow calls of the shapes `followed`, so many in a step, do not follow its steps: it has
+    /// several times as many of them in each, or none.
+    fn is_other_than(&self, followed: &[u32], per_step: u16) -> bool {
         let inside: u64 = followed.iter().filter_map(|shape| self.by_shape.get(shape)).sum();
-        let is_once = self.once.iter().any(|of| followed.contains(&of.0));
-        !is_once && (inside == 0 || inside >= 2 * self.steps)
+        let is_mark = |mark: &Mark| mark.per_step == per_step && followed.contains(&mark.shape);
+        let most = self.steps.saturating_mul(2 * u64::from(per_step));
+        !self.marks.iter().any(is_mark) && (inside == 0 || inside >= most)
     }
 }
 
@@ -200,18 +211,19 @@ impl Thread {
         let before = steps.running.take();
         let Some(found) = found else { return };
         let is_other = steps.following.as_ref().is_some_and(|following| {
-            let call = &following.marker.call;
-            found.is_other_than(steps.of_call.get(call).map_or(&[], std::slice::from_ref))
+            let StepMarker { call, per_step, .. } = &following.marker;
+            found.is_other_than(steps.of_call.get(call).map_or(&[], std::slice::from_ref), *per_step)
         });
         // Steps that windows follow stay, unless they are parts of longer ones, or over.
         if steps.following.is_some() && !is_other {
             return;
         }
         if let Some(mut running) = before {
-            let mut once = found.once.clone();
-            once.retain(|of| running.once.iter().any(|known| known.0 == of.0));
-            if !once.is_empty() {
-                running.once = once;
+            let mut marks = found.marks.clone();
+            let key = |mark: &Mark| (mark.shape, mark.per_step);
+            marks.retain(|mark| running.marks.iter().any(|known| key(known) == key(mark)));
+            if !marks.is_empty() {
+                running.marks = marks;
                 if found.breaks > running.breaks.0 {
                     running.breaks = (found.breaks, found.steps);
                 }
@@ -220,23 +232,25 @@ impl Thread {
                 return;
             }
         }
-        let first = &steps.shapes[found.once[0].0 as usize];
+        let first = &steps.shapes[found.marks[0].shape as usize];
         let since = (period, self.visits_of(first));
         let breaks = (found.breaks, found.steps);
         steps.running =
-            Some(Running { once: found.once, since, last: since, breaks, lasts: false, is_other });
+            Some(Running { marks: found.marks, since, last: since, breaks, lasts: false, is_other });
     }
 
     /// Calls to be named, where the loop lasts and still goes on.
     fn own_steps(&self, steps: &Steps, running: &mut Running) -> Option<OwnSteps> {
-        let own = |&(shape, before): &(u32, u64)| {
+        let own = |&Mark { shape, per_step, before }: &Mark| {
             let shape = &steps.shapes[shape as usize];
-            OwnCall { call: shape.call, visits: self.visits_of(shape), before }
+            OwnCall { call: shape.call, visits: self.visits_of(shape), before, per_step }
         };
-        let calls: Vec<OwnCall> = running.once.iter().map(own).collect();
-        let now = (steps.period, calls.first()?.visits);
+        let calls: Vec<OwnCall> = running.marks.iter().map(own).collect();
+        let first = calls.first()?;
+        let (now, per_step) = ((steps.period, first.visits), f32::from(first.per_step));
         let rate = |from: (u64, u64)| {
-            (now.1.saturating_sub(from.1)) as f32 / (now.0.saturating_sub(from.0)).max(1) as f32
+            let visits = now.1.saturating_sub(from.1) as f32;
+            visits / per_step / (now.0.saturating_sub(from.0)).max(1) as f32
         };
         let (mean, latest) = (rate(running.since), rate(running.last));
         running.last = now;
@@ -249,7 +263,7 @@ impl Thread {
         shape.sites.iter().map(|&site| self.sites.calls(site)).sum()
     }
 
-    /// The loop that advances time; `None` where there is none, or no call is made once in each of its steps.
+    /// The loop that advances time; `None` where there is none, or no call is made equally often in each of its steps.
     fn search(&mut self, steps: &mut Steps) -> Option<Loop> {
         let grammar = self.log.grammar(MOST_POSITIONS)?;
         self.learn_terminals(steps);
@@ -267,16 +281,21 @@ impl Thread {
             arguments: &steps.arguments,
             encloses: &encloses,
             work: MOST_WORK,
+            goes_on: true,
         };
         let found = calls.find(&grammar).ok()??;
-        let own = |(shape, inside): (u32, u64)| {
-            let own = &steps.shapes[shape as usize];
-            own.may_end_windows().then(|| (shape, self.visits_of(own).saturating_sub(inside)))
+        let mark = |of: Regular| {
+            let own = &steps.shapes[of.shape as usize];
+            let (before, per_step) = (self.visits_of(own).saturating_sub(of.calls), of.per_step);
+            let mark = Mark { shape: of.shape, per_step: u16::try_from(per_step).ok()?, before };
+            own.may_end_windows().then_some(mark)
         };
-        let once: Vec<(u32, u64)> = found.once.into_iter().filter_map(own).take(MOST_NAMED).collect();
-        let (breaks, is_left) = (found.rare, found.wind_down > 0);
-        let is_marked = !once.is_empty();
-        is_marked.then_some(Loop { once, steps: found.steps, breaks, is_left, by_shape: found.by_shape })
+        let marks: Vec<Mark> = found.regular.into_iter().filter_map(mark).take(MOST_NAMED).collect();
+        // A step under way is behind those that repeat.
+        let step = if found.by_arguments { found.calls.checked_div(found.steps).unwrap_or(1) } else { 1 };
+        let (breaks, is_left) = (found.rare, found.wind_down >= step);
+        let is_marked = !marks.is_empty();
+        is_marked.then_some(Loop { marks, steps: found.steps, breaks, is_left, by_shape: found.by_shape })
     }
 
     /// Functions that lead to the calls of `shape`, from the innermost outwards.
@@ -454,6 +473,7 @@ impl Thread {
             module,
             offset,
             every: marker.every.into(),
+            per_step: marker.per_step.into(),
             visit: marker.visit,
             window: marker.window.0,
             first_visit: visit,

@@ -100,7 +100,7 @@ fn windows_follow_an_announced_visit() {
     assert!((per_window - 1.0..=per_window + 2.0).contains(&named.rate), "{named:?}");
 
     let (call, visit) = (named.calls[3].call, visits + 20);
-    let marker = StepMarker { call, visit, window: WindowId(9), every: 2, timeout_s: 10 };
+    let marker = StepMarker { call, visit, window: WindowId(9), every: 2, per_step: 1, timeout_s: 10 };
     program.job.shared.announce_steps(marker);
     for _ in 0..60 {
         program.step(&STEP, STEP_NS);
@@ -122,13 +122,48 @@ fn windows_follow_an_announced_visit() {
     assert!(own.windows(2).all(|pair| pair[1].1 - pair[0].1 == 2 * STEP_NS), "{own:?}");
 }
 
+/// Three exchanges and two sums, at one place each: no call is made once in each step.
+#[test]
+fn steps_without_a_call_of_their_own_begin_at_the_first_of_equally_many() {
+    let mut program = Program::new(AUTO);
+    let exchange = [RECEIVE, SEND, WAIT];
+    // The tree polls within steps.
+    let parts: [&[Call]; 4] = [&exchange, &exchange, &exchange, &[SUM, SUM]];
+    program.step(&[START, SUM, START], 1000);
+    let mut steps = 0;
+    while program.named().is_none() {
+        parts.iter().for_each(|part| program.step(part, STEP_NS / 4));
+        steps += 1;
+        assert!(steps < 100, "a loop of a second is named");
+    }
+    let named = program.named().unwrap();
+    let own = named.calls[0];
+    assert_eq!((function(&own), own.per_step, own.before), (ids::MPI_ALLREDUCE.0, 2, 1), "{named:?}");
+    assert!(named.calls[1..].iter().all(|own| (own.per_step, own.before) == (3, 0)), "{named:?}");
+    let per_window = (PERIOD_NS / STEP_NS) as f32;
+    assert!((per_window - 1.0..=per_window + 2.0).contains(&named.rate), "{named:?}");
+    let visit = 1 + 2 * (steps + 10) + 1;
+    let marker =
+        StepMarker { call: own.call, visit, window: WindowId(9), every: 4, per_step: 2, timeout_s: 10 };
+    program.job.shared.announce_steps(marker);
+    (0..60).for_each(|_| parts.iter().for_each(|part| program.step(part, STEP_NS / 4)));
+    assert_eq!(program.named(), None, "what windows follow is no other loop");
+    let (windows, followed) = program.end();
+    let followed = followed.expect("it follows");
+    assert_eq!((followed.first_visit, followed.first_window, followed.per_step), (visit, 9, 2));
+    let own: Vec<(u64, u64)> = windows.into_iter().filter(|of| of.0 >= 9).collect();
+    assert_eq!(own.len(), 25, "two steps each: {own:?}");
+    let first = own[0].1;
+    assert!(own.iter().zip(0..).all(|(of, at)| of.1 - first == at * 2 * (STEP_NS / 4 * 4)), "{own:?}");
+}
+
 #[test]
 fn a_rank_that_is_past_the_visit_has_the_numbers_of_the_others() {
     let run = |late: u64| {
         let mut program = Program::new(AUTO);
         let marker = |program: &Program| {
             let call = program.named().expect("named after 60 steps").calls[0].call;
-            StepMarker { call, visit: 70, window: WindowId(8), every: 3, timeout_s: 10 }
+            StepMarker { call, visit: 70, window: WindowId(8), every: 3, per_step: 1, timeout_s: 10 }
         };
         for step in 0..160 {
             program.step(&STEP, STEP_NS);
@@ -165,7 +200,7 @@ fn of_several_calls_announced_a_rank_follows_the_first_of_its_own() {
     // A call of other ranks alone, and two of this rank's own.
     let elsewhere = StepCall { function: START.0.0, path: 1 };
     let calls = vec![(elsewhere, 7), (named[0].call, 71), (named[1].call, 70)];
-    let announced = StepAnnouncement { calls, window: WindowId(9), every: 1, timeout_s: 10 };
+    let announced = StepAnnouncement { calls, window: WindowId(9), every: 1, per_step: 1, timeout_s: 10 };
     program.job.shared.announce_steps(announced);
     (0..40).for_each(|_| program.step(&STEP, STEP_NS));
     let (windows, followed) = program.end();
@@ -181,7 +216,8 @@ fn the_clock_ends_windows_again_where_steps_do_not_go_on() {
         let mut program = Program::new(AUTO);
         (0..60).for_each(|_| program.step(&STEP, STEP_NS));
         let call = program.named().expect("named after 1.8 s").calls[0].call;
-        let marker = StepMarker { call, visit: 100, window: WindowId(9), every: 1, timeout_s: 3 };
+        let marker =
+            StepMarker { call, visit: 100, window: WindowId(9), every: 1, per_step: 1, timeout_s: 3 };
         program.job.shared.announce_steps(marker);
         (0..before).for_each(|_| program.step(&STEP, STEP_NS));
         // The loop is over, before the visit or behind it; something else goes on.
@@ -271,6 +307,7 @@ fn steps_that_were_parts_of_longer_ones_are_replaced() {
                     visit: named.calls[3].visits + 10,
                     window: WindowId(9),
                     every: 1,
+                    per_step: 1,
                     timeout_s: 10,
                 };
                 program.job.shared.announce_steps(marker);
@@ -289,6 +326,7 @@ fn steps_that_were_parts_of_longer_ones_are_replaced() {
             visit: step + 3,
             window: WindowId(window),
             every: 1,
+            per_step: 1,
             timeout_s: 40,
         };
         program.job.shared.announce_steps(marker);
@@ -315,8 +353,14 @@ fn a_loop_over_time_behind_another_one_is_named() {
     let read: [Call; 2] = [START, (ids::MPI_SCATTER, 0x110)];
     (0..60).for_each(|_| program.step(&read, STEP_NS));
     let named = program.named().expect("input that takes 1.8 s is named");
-    let marker =
-        StepMarker { call: named.calls[0].call, visit: 70, window: WindowId(9), every: 1, timeout_s: 3 };
+    let marker = StepMarker {
+        call: named.calls[0].call,
+        visit: 70,
+        window: WindowId(9),
+        every: 1,
+        per_step: 1,
+        timeout_s: 3,
+    };
     program.job.shared.announce_steps(marker);
     (0..20).for_each(|_| program.step(&read, STEP_NS));
     let mut steps = 0;
@@ -333,6 +377,7 @@ fn a_loop_over_time_behind_another_one_is_named() {
         visit,
         window,
         every: 1,
+        per_step: 1,
         timeout_s: 3,
     });
     (0..40).for_each(|_| program.step(&STEP, STEP_NS));
@@ -394,7 +439,7 @@ proptest! {
         let mut program = Program::new(AUTO);
         (0..50).for_each(|_| program.step(&STEP, STEP_NS));
         let call = program.named().expect("named after 1.5 s").calls[1].call;
-        let marker = StepMarker { call, visit, window: WindowId(window), every, timeout_s: 60 };
+        let marker = StepMarker { call, visit, window: WindowId(window), every, per_step: 1, timeout_s: 60 };
         let mut begins = Vec::new();
         for step in 50..220u64 {
             if step == 50 + comes {

@@ -63,6 +63,7 @@ pub fn timesteps<'a>(
                 arguments: &arguments,
                 encloses: &encloses,
                 work: MOST_WORK,
+                goes_on: false,
             };
             let described = |steps: Steps| {
                 let shape = &shapes.shapes[steps.place as usize];

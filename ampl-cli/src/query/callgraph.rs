@@ -1,6 +1,5 @@
 //! `ampl query RUN callgraph`: the complete call tree of every rank.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use ampl_analysis::callgraph::{Bound, CallGraph, Options, Report};
@@ -61,7 +60,7 @@ pub fn callgraph(named: &RunArg, part: &Part, args: &Args) -> anyhow::Result<Exi
             let time_error = run.plan().map(|plan| plan.config.trace.time_error);
             let source = Source { time_error, is_cut: selection.cuts_time() };
             let text = text(&report, source, width(environment::columns()));
-            output::print(|out| out.write_all(text.as_bytes()))?;
+            output::text(&text)?;
         }
     }
     let is_whole = damage.is_empty() && report.without.is_empty() && report.damaged_times.is_empty();

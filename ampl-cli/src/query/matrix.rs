@@ -1,6 +1,5 @@
 //! `ampl query RUN matrix`.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use ampl_analysis::query::matrix::matrix;
@@ -73,6 +72,6 @@ pub fn matrix_of(named: &RunArg, part: &Part, args: &Args) -> anyhow::Result<Exi
         By::Communicator => text::communicators(&found.communicators),
         By::Size => text::sizes(&found.sizes),
     };
-    output::print(|out| out.write_all(text.as_bytes()))?;
+    output::text(&text)?;
     Ok(part.status(&run))
 }

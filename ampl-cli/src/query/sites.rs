@@ -1,6 +1,5 @@
 //! `ampl query RUN sites` and `ampl info RUN --calls`: one table.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use ampl_analysis::calls::{self, Row};
@@ -38,7 +37,7 @@ pub fn print(trace: &Trace, json: bool) -> anyhow::Result<()> {
         true => output::json(&Site::all(trace, &table.rows)),
         false => {
             let text = text::text(&mut table, width(environment::columns()));
-            output::print(|out| out.write_all(text.as_bytes()))
+            output::text(&text)
         }
     }
 }

@@ -1,6 +1,5 @@
 //! `ampl query RUN summary`.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use ampl_analysis::query::has_regions;
@@ -32,7 +31,7 @@ pub fn summary_of(named: &RunArg, part: &Part) -> anyhow::Result<ExitCode> {
         true => output::json(&found.rows.iter().chain(&found.regions).collect::<Vec<_>>())?,
         false => {
             let text = text(&found, width(environment::columns()));
-            output::print(|out| out.write_all(text.as_bytes()))?;
+            output::text(&text)?;
         }
     }
     Ok(part.status(&run))

@@ -1,6 +1,5 @@
 //! `ampl query RUN timeline`.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use ampl_analysis::query::timeline::{MOST_PIXELS, timeline};
@@ -39,7 +38,7 @@ pub fn timeline_of(named: &RunArg, part: &Part, args: &Args) -> anyhow::Result<E
         true => output::json(&found)?,
         false => {
             let text = text(&found, columns);
-            output::print(|out| out.write_all(text.as_bytes()))?;
+            output::text(&text)?;
         }
     }
     Ok(part.status(&run))

@@ -1,6 +1,5 @@
 //! `ampl query RUN waits`: who waits for whom.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use ampl_analysis::waits;
@@ -25,7 +24,7 @@ pub fn of_query(run: &RunArg, part: &Part) -> anyhow::Result<ExitCode> {
         true => output::json(&found.rows)?,
         false => {
             let text = text::text(&found, width(environment::columns()));
-            output::print(|out| out.write_all(text.as_bytes()))?;
+            output::text(&text)?;
         }
     }
     Ok(rundir::status(&trace))

@@ -57,7 +57,7 @@ pub fn top(args: &Args) -> anyhow::Result<ExitCode> {
     let first = reading::Reader::new(run).read().map_err(rundir::failure)?;
     if args.once || !std::io::stdout().is_terminal() {
         let text = live::text(&first.view(run, None), width(environment::columns()));
-        output::print(|out| out.write_all(text.as_bytes()))?;
+        output::text(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
     screen::watch(run, first, interval.max(SHORTEST))

@@ -310,7 +310,8 @@ impl Node {
 
     /// At the root: the next complete window, for the client.
     pub fn next_census(&mut self) -> Option<CensusWindow> {
-        if self.parent().is_some() { None } else { self.census.ring.pop_front() }
+        let ring = self.parent().is_none().then_some(&mut self.census.ring)?;
+        ring.pop_front().map(|census| census.reached(self.steps.as_ref()))
     }
 
     /// At the root: the next window whose ranks have been binned, for the client, which has its census already.
@@ -349,10 +350,8 @@ impl Node {
     /// calls it when it has waited in vain. Every other message is made up for by the next of its kind.
     pub fn repeat_end(&mut self) {
         let done = self.is_done();
-        self.census.end_sent &= done;
-        if let Some((lane, _)) = &mut self.binned {
-            lane.end_sent &= done;
-        }
+        let lanes = self.binned.iter_mut().map(|(lane, _)| lane).chain([&mut self.census]);
+        lanes.for_each(|lane| lane.end_sent &= done);
     }
 
     /// At the root: hands the client's decision to the tree.
@@ -374,9 +373,7 @@ impl Node {
             self.directives.remove(1);
         }
         self.directives.push_back(directive);
-        for child in &mut self.children {
-            child.directive_due = true;
-        }
+        self.children.iter_mut().for_each(|child| child.directive_due = true);
         self.advance();
     }
 

@@ -70,7 +70,7 @@ impl Job {
 }
 
 fn steps(calls: Vec<(StepCall, u64)>) -> Option<OwnSteps> {
-    let own = |(call, visits)| OwnCall { call, visits, before: 0 };
+    let own = |(call, visits)| OwnCall { call, visits, before: 0, per_step: 1 };
     Some(OwnSteps { calls: calls.into_iter().map(own).collect(), rate: 2.5 })
 }
 
@@ -94,7 +94,8 @@ fn a_call_that_all_ranks_name_is_announced_to_all() {
         let marker = announced[6].as_ref().unwrap();
         // Two levels below the root: 6 windows up and down, twice.
         let visit = 62 + 30;
-        let expected = StepMarker { call: SUM, visit, window: WindowId(13), every: 1, timeout_s: 10 };
+        let expected =
+            StepMarker { call: SUM, visit, window: WindowId(13), every: 1, per_step: 1, timeout_s: 10 };
         assert_eq!(*marker, expected.into());
         assert!(job.nodes.iter().all(|node| node.announced() == Some(marker)));
         assert_eq!(job.finder.unannounced(), None);
@@ -115,6 +116,7 @@ fn shared_calls_that_join_all_ranks_are_announced_to_all() {
             call: call(side),
             visits: visits + before(side),
             before: before(side),
+            per_step: 1,
         });
         Some(OwnSteps { calls: own.collect(), rate: 2.5 })
     };

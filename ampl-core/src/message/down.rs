@@ -125,7 +125,7 @@ impl DownMessage {
                 to.u16(announcement.timeout_s);
                 to.u16(announcement.calls.len() as u16);
                 to.u16(announcement.every);
-                to.u64(0);
+                to.u64(announcement.per_step.into());
                 to.u64(announcement.window.0);
                 to.u64(0);
                 for (call, visit) in &announcement.calls {
@@ -184,12 +184,14 @@ impl DownMessage {
                     calls.push((call, from.u64()));
                 }
                 let are_known = calls.iter().all(|of| usize::from(of.0.function) < FUNCTION_COUNT);
-                if guides == 0 || calls.is_empty() || calls.len() > MOST_NAMED || !are_known {
+                let per_step = u16::try_from(update).unwrap_or(0);
+                if guides == 0 || per_step == 0 || calls.is_empty() || calls.len() > MOST_NAMED || !are_known
+                {
                     return Err(MessageError::Value { field: "steps" });
                 }
                 let timeout_s = u16::from_le_bytes([low, mechanism]);
                 let (window, every) = (first_window, guides);
-                return Ok(Self::Steps(StepAnnouncement { calls, window, every, timeout_s }));
+                return Ok(Self::Steps(StepAnnouncement { calls, window, every, per_step, timeout_s }));
             }
             KIND_DONE => from.expect_padded(usize::from(strata) * Self::STRATUM)?,
             _ => from.expect_some(usize::from(strata) * Self::STRATUM)?,

@@ -18,7 +18,7 @@ pub struct StepCall {
     pub path: u64,
 }
 
-/// A call that one rank makes once in each step.
+/// A call that one rank makes equally often in each step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OwnCall {
     /// The call.
@@ -27,9 +27,11 @@ pub struct OwnCall {
     pub visits: u64,
     /// Visits of them before the first step.
     pub before: u64,
+    /// Visits in each step, at least 1.
+    pub per_step: u16,
 }
 
-/// Calls that one rank makes once in each step, as it saw them at a window's end.
+/// Calls that one rank makes equally often in each step, as it saw them at a window's end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OwnSteps {
     /// The calls, in the order in which the rank met them first; at most [`MOST_NAMED`].
@@ -53,9 +55,13 @@ pub struct NamedCall {
     pub visits: u64,
     /// Visits before the first step, less those of the set's first call.
     pub lead: i64,
+    /// Visits in each step; 0 where ranks differ in them, or in `phase`.
+    pub per_step: u16,
+    /// Visits before a step, less those of whole steps.
+    pub phase: u16,
 }
 
-/// Calls that ranks make once in each step; the size does not depend on how many ranks.
+/// Calls that ranks make equally often in each step; the size does not depend on how many ranks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepSums {
     /// Rank-windows that name any call.
@@ -78,7 +84,7 @@ fn best_first(one: &NamedCall, other: &NamedCall) -> std::cmp::Ordering {
 
 impl StepSums {
     const HEADER: usize = 8 + 4 + 2 + 2;
-    const CALL: usize = 3 * 2 + 4 * 8;
+    const CALL: usize = 5 * 2 + 4 * 8;
     const CUT: u16 = 1;
     const DISAGREE: u16 = 1 << 1;
 
@@ -102,9 +108,19 @@ impl StepSums {
             reports: windows,
             visits: own.visits,
             lead: own.before.wrapping_sub(first) as i64,
+            per_step: own.per_step,
+            phase: own.before.checked_rem(own.per_step.into()).unwrap_or(0) as u16,
         };
         let named = own.calls.iter().take(MOST_NAMED).enumerate().map(named).collect();
         self.merge(&Self { naming: windows, rate: own.rate, named, ..Self::default() });
+    }
+
+    /// A rank that has been added has made as many visits by now.
+    pub fn reach(&mut self, own: &OwnSteps) {
+        for own in &own.calls {
+            let known = self.named.iter_mut().find(|named| named.call == own.call);
+            known.into_iter().for_each(|named| named.visits = named.visits.max(own.visits));
+        }
     }
 
     /// Adds the sums of other ranks, or of other windows.
@@ -135,6 +151,9 @@ impl StepSums {
         known.order = known.order.max(more.order);
         known.reports = known.reports.saturating_add(more.reports);
         known.visits = known.visits.max(more.visits);
+        if (known.per_step, known.phase) != (more.per_step, more.phase) {
+            (known.per_step, known.phase) = (0, 0);
+        }
         let (set, shift) = (known.set, known.lead.wrapping_sub(more.lead));
         if set == more.set {
             self.disagree |= shift != 0;
@@ -173,6 +192,8 @@ impl StepSums {
             to.u16(named.call.function);
             to.u16(named.order);
             to.u16(named.set);
+            to.u16(named.per_step);
+            to.u16(named.phase);
             to.u64(named.call.path);
             to.u64(named.reports);
             to.u64(named.visits);
@@ -194,7 +215,8 @@ impl StepSums {
         (self.is_cut, self.disagree) = (flags & Self::CUT != 0, flags & Self::DISAGREE != 0);
         self.named.clear();
         for _ in 0..number {
-            let (function, order, set, path) = (from.u16(), from.u16(), from.u16(), from.u64());
+            let (function, order, set) = (from.u16(), from.u16(), from.u16());
+            let (per_step, phase, path) = (from.u16(), from.u16(), from.u64());
             if usize::from(function) >= FUNCTION_COUNT {
                 return Err(MessageError::Value { field: "function" });
             }
@@ -203,7 +225,7 @@ impl StepSums {
             }
             let call = StepCall { function, path };
             let (reports, visits, lead) = (from.u64(), from.u64(), from.u64() as i64);
-            self.named.push(NamedCall { call, order, set, reports, visits, lead });
+            self.named.push(NamedCall { call, order, set, reports, visits, lead, per_step, phase });
         }
         Ok(())
     }
@@ -220,6 +242,8 @@ pub struct StepMarker {
     pub window: WindowId,
     /// Visits per window, at least 1.
     pub every: u16,
+    /// Visits per step, at least 1.
+    pub per_step: u16,
     /// Seconds without a visit after which the clock ends windows again, at most twice as many.
     pub timeout_s: u16,
 }
@@ -231,7 +255,7 @@ impl StepMarker {
     /// use ampl_core::{message::{StepCall, StepMarker}, units::WindowId};
     ///
     /// let call = StepCall::default();
-    /// let marker = StepMarker { call, visit: 40, window: WindowId(9), every: 2, timeout_s: 10 };
+    /// let marker = StepMarker { call, visit: 40, window: WindowId(9), every: 2, per_step: 1, timeout_s: 10 };
     /// assert_eq!(marker.begun_by(44), Some(WindowId(11)));
     /// assert_eq!([39, 41].map(|visit| marker.begun_by(visit)), [None, None]);
     /// ```
@@ -241,7 +265,7 @@ impl StepMarker {
     }
 }
 
-/// Windows follow the program's steps: each rank takes the first of `calls` that it makes once in each step.
+/// Windows follow the program's steps: each rank takes the first of `calls` that it makes equally often in each step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepAnnouncement {
     /// Calls, and the number of the visit of each that begins `window`; at most [`MOST_NAMED`].
@@ -250,6 +274,8 @@ pub struct StepAnnouncement {
     pub window: WindowId,
     /// Visits per window, at least 1.
     pub every: u16,
+    /// Visits per step, at least 1.
+    pub per_step: u16,
     /// As in [`StepMarker::timeout_s`].
     pub timeout_s: u16,
 }
@@ -257,28 +283,31 @@ pub struct StepAnnouncement {
 impl StepAnnouncement {
     /// Markers of its calls.
     pub fn markers(&self) -> impl Iterator<Item = StepMarker> {
-        let &Self { window, every, timeout_s, .. } = self;
-        self.calls.iter().map(move |&(call, visit)| StepMarker { call, visit, window, every, timeout_s })
+        let &Self { window, every, per_step, timeout_s, .. } = self;
+        let marker = move |&(call, visit)| StepMarker { call, visit, window, every, per_step, timeout_s };
+        self.calls.iter().map(marker)
     }
 }
 
 impl From<StepMarker> for StepAnnouncement {
     fn from(marker: StepMarker) -> Self {
-        let StepMarker { call, visit, window, every, timeout_s } = marker;
-        Self { calls: vec![(call, visit)], window, every, timeout_s }
+        let StepMarker { call, visit, window, every, per_step, timeout_s } = marker;
+        Self { calls: vec![(call, visit)], window, every, per_step, timeout_s }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
     use super::*;
 
     fn own() -> impl Strategy<Value = OwnSteps> {
         let call = (0u16..3, 0u64..3).prop_map(|(function, path)| StepCall { function, path });
-        let calls = prop::collection::btree_map(call, (1u64..100, 0u64..9), 0..6);
-        let own = |(call, (visits, before))| OwnCall { call, visits, before };
+        let calls = prop::collection::btree_map(call, (1u64..100, 0u64..9, 1u16..3), 0..6);
+        let own = |(call, (visits, before, per_step))| OwnCall { call, visits, before, per_step };
         (calls.prop_map(move |calls| calls.into_iter().map(own).collect()), 0.01f32..9.0)
             .prop_map(|(calls, rate)| OwnSteps { calls, rate })
     }
@@ -308,6 +337,10 @@ mod tests {
                 }
                 let visits = ranks.iter().flat_map(|own| &own.calls).filter(|of| of.call == named.call).map(|of| of.visits);
                 prop_assert_eq!(visits.max(), Some(named.visits));
+                let all = ranks.iter().flat_map(|own| &own.calls).filter(|of| of.call == named.call);
+                let steps: BTreeSet<(u16, u16)> = all.map(|of| (of.per_step, (of.before % u64::from(of.per_step)) as u16)).collect();
+                let expected = if steps.len() == 1 { steps.first().copied() } else { Some((0, 0)) };
+                prop_assert_eq!(Some((named.per_step, named.phase)), expected);
             }
         }
 

@@ -4,7 +4,7 @@ use super::moments;
 use super::partial::{MessageLayout, PartialSums};
 use super::stratification::{Stratifications, StratifiedSums};
 use super::wire::{Reader, Writer};
-use super::{KIND_UP, MessageError, VERSION, expect_kind};
+use super::{KIND_UP, MessageError, OwnSteps, VERSION, expect_kind};
 use crate::units::WindowId;
 
 const CENSUS: u8 = 1;
@@ -33,6 +33,13 @@ impl CensusWindow {
     /// A window range that no rank has reported yet.
     pub fn new(shape: &MessageLayout, first: WindowId, last: WindowId) -> Self {
         Self { partial: shape.partial(), ..Self::of(first, last) }
+    }
+
+    /// The same, where this rank, which has been added, names `own` by now: windows take time to come up.
+    #[must_use]
+    pub fn reached(mut self, own: Option<&OwnSteps>) -> Self {
+        own.into_iter().for_each(|own| self.partial.steps.reach(own));
+        self
     }
 
     /// The same for the retrospective pass.

@@ -26,9 +26,14 @@ fn sentence(following: &Following<'_>) -> String {
         0 | 1 => String::new(),
         calls => format!(" and {} of the same steps", plural(calls as u64 - 1, "other call")),
     };
-    let every = match steps.every {
-        1 => "every step".to_owned(),
+    let per_step = steps.per_step.max(1);
+    let every = match steps.every / per_step {
+        0 | 1 => "every step".to_owned(),
         many => format!("every {} steps", count(many)),
+    };
+    let every = match per_step {
+        1 => every,
+        visits => format!("{every} of {} calls", count(visits)),
     };
     let before = match following.replaces {
         None => "those before last 250 ms".to_owned(),
@@ -70,7 +75,7 @@ fn reason(why: NotFollowed) -> String {
             format!("found on {} of {} only", count(named.naming), plural(named.reported, "rank"))
         }
         NotFollowed::Disagreement(named) => format!(
-            "no call is made once in each step on all ranks, but one on {} of {}",
+            "no call is made equally often in each step on all ranks, but one on {} of {}",
             count(named.agreeing),
             plural(named.reported, "rank")
         ),
@@ -99,7 +104,7 @@ mod tests {
         for (naming, agreeing, expected) in [
             (0, 0, "none found, as the calls of no rank repeat as a loop over time"),
             (3, 3, "found on 3 of 8 ranks only"),
-            (8, 5, "no call is made once in each step on all ranks, but one on 5 of 8 ranks"),
+            (8, 5, "no call is made equally often in each step on all ranks, but one on 5 of 8 ranks"),
             (8, 8, "the run ended before windows could follow them"),
         ] {
             trace.ranks[2].process.unannounced =
@@ -111,6 +116,7 @@ mod tests {
             module: "/bin/nowhere".into(),
             offset: 0x40,
             every: 1,
+            per_step: 1,
             window: 7,
             first_window: 7,
             ..FollowedSteps::default()
@@ -119,6 +125,10 @@ mod tests {
         let all = "time steps windows follow MPI_Allreduce at nowhere+0x40, every step, from window 7 on; those before \
                    last 250 ms";
         assert_eq!(line(&trace, &plan), all);
+        let many = FollowedSteps { every: 12, per_step: 6, ..steps.clone() };
+        trace.ranks[0].process.followed = Some(Box::new(many));
+        assert_eq!(line(&trace, &plan), all.replace("every step", "every 2 steps of 6 calls"));
+        trace.ranks[0].process.followed = Some(Box::new(steps.clone()));
         let other = FollowedSteps { offset: 0x80, ..steps.clone() };
         trace.ranks[2].process.followed = Some(Box::new(other));
         let several = all.replace("0x40,", "0x40 and 1 other call of the same steps,");

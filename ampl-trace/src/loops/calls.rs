@@ -33,6 +33,8 @@ pub struct Calls<'a> {
     pub encloses: &'a dyn Fn(&Set, &Set) -> bool,
     /// Most positions of a grammar that are visited.
     pub work: u64,
+    /// True where more calls follow: a loop that goes on may have had few steps so far.
+    pub goes_on: bool,
 }
 
 /// The loop of a thread.
@@ -62,13 +64,23 @@ pub struct Steps {
     pub is_marker: bool,
     /// Calls of the most frequent shape inside the loop that most steps go without.
     pub rare: u64,
-    /// Shapes that are called once in each step, ascending, with their calls inside the loop: of the last step, which may
-    /// be under way, at most one.
-    pub once: Vec<(u32, u64)>,
+    /// Shapes that are called once in each step; where there are none, those that each step calls equally often.
+    pub regular: Vec<Regular>,
     /// Steps that one of these may hold, as its parts are alike, or come in turns; 1 where nothing suggests more.
     pub may_hold: u64,
     /// Calls inside the loop by shape.
     pub by_shape: BTreeMap<u32, u64>,
+}
+
+/// A shape that each step calls equally often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Regular {
+    /// The shape.
+    pub shape: u32,
+    /// Calls in each step.
+    pub per_step: u64,
+    /// Calls since the first such step began, those of a step that is under way among them.
+    pub calls: u64,
 }
 
 /// Reason why a thread's loop is not known.
@@ -142,7 +154,8 @@ impl Calls<'_> {
         let is_confirmed = finder.find(&whole).is_some_and(|refined| refined.steps == found.steps);
         let Repetition { times, slices: [before, inside, after] } = longest(&sequence, &whole)?;
         let own = sequence.calls(&inside);
-        if times >= found.steps || (own as f64) < SAME_CALLS * calls as f64 {
+        let is_under_way = self.goes_on && sequence.calls(&after).saturating_mul(times) < own;
+        if times >= found.steps || !is_under_way && (own as f64) < SAME_CALLS * calls as f64 {
             return None;
         }
         if is_confirmed && !are_too_short(found.steps, times, calls.saturating_sub(own), own) {
@@ -171,11 +184,14 @@ impl Calls<'_> {
         let first = sequence.first(&found.inside).unwrap_or(0);
         let marker = found.anchor.shapes.iter().copied().min().unwrap_or(first);
         let once = |calls: u64| calls == found.steps || calls == found.steps + 1;
-        let mut all_once: Vec<(u32, u64)> = match by_arguments {
-            true => Vec::new(),
-            false => flow.calls.iter().map(|of| (*of.0, *of.1)).filter(|of| once(of.1)).collect(),
-        };
-        all_once.sort_unstable();
+        // Of a step that is under way a call may have come.
+        let all_once = flow.calls.iter().filter(|of| !by_arguments && once(*of.1));
+        let mut regular: Vec<Regular> =
+            all_once.map(|(&shape, &calls)| Regular { shape, per_step: 1, calls }).collect();
+        regular.sort_unstable_by_key(|of| of.shape);
+        if regular.is_empty() {
+            regular = repeated(sequence, found, shape_of);
+        }
         let calls = |slice: &Slice| sequence.calls(slice);
         let function = |shape: u32| self.functions[shape_of(shape) as usize];
         let may_hold = match by_arguments {
@@ -202,7 +218,7 @@ impl Calls<'_> {
                 .filter(|calls| calls.saturating_mul(4) <= found.steps)
                 .max()
                 .unwrap_or(0),
-            once: all_once,
+            regular,
             by_shape,
         }
     }
@@ -229,6 +245,30 @@ impl Calls<'_> {
         }
         partners
     }
+}
+
+/// Shapes of a loop whose steps repeat call by call, those with the fewest calls in a step first; none where some steps differ.
+fn repeated(sequence: &Sequence, found: &Found, shape_of: &dyn Fn(u32) -> u32) -> Vec<Regular> {
+    let Some(Repetition { times, slices: [_, steps, rest] }) = longest(sequence, &found.inside) else {
+        return Vec::new();
+    };
+    if times < found.steps.saturating_sub(1) {
+        return Vec::new();
+    }
+    let mut shapes: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
+    for (number, slice) in [&steps, &rest, &found.after].into_iter().enumerate() {
+        for (&shape, &calls) in &sequence.flow(slice).calls {
+            shapes.entry(shape_of(shape)).or_default()[number.min(1)] += calls;
+        }
+    }
+    let regular = |(shape, [steps, rest]): (u32, [u64; 2])| Regular {
+        shape,
+        per_step: steps / times,
+        calls: steps + rest,
+    };
+    let mut all: Vec<Regular> = shapes.into_iter().map(regular).filter(|of| of.per_step > 0).collect();
+    all.sort_by_key(|of| (of.per_step, of.shape));
+    all
 }
 
 /// True where those of `steps` that are not among `times` repetitions are no steps: their calls, `rest`, are by far fewer
@@ -265,6 +305,10 @@ mod tests {
     }
 
     fn described(calls: &[(u32, u64)]) -> Option<Steps> {
+        described_as(calls, false)
+    }
+
+    fn described_as(calls: &[(u32, u64)], goes_on: bool) -> Option<Steps> {
         let mut kinds: Vec<(u32, u64)> = Vec::new();
         let mut builder = Builder::new();
         for call in calls {
@@ -283,6 +327,7 @@ mod tests {
             arguments: &arguments,
             encloses: &|_, _| false,
             work: super::super::MOST_WORK,
+            goes_on,
         };
         calls.find(&builder.into_grammar()).unwrap()
     }
@@ -324,6 +369,25 @@ mod tests {
         let own = [&norm[..], &step.repeat(4), &norm[18..]].concat();
         let calls = [&[(0, 0)][..], &warm_up, &own, &[(11, 0)]].concat();
         assert_eq!(found(&calls), Some(4));
+    }
+
+    /// Of a program that is in its fifth step, whose calls are all made several times in each.
+    #[test]
+    fn steps_that_repeat_have_calls_equally_often() {
+        let step = [level(1), level(2), level(1)].concat();
+        let start = [&[(0, 0)][..], &level(0), &level(3), &[(7, 0)], &step, &[(8, 0)]].concat();
+        let calls = |cut: usize| [&start[..], &step.repeat(4), &step[..cut]].concat();
+        for cut in 0..step.len() {
+            let found = described_as(&calls(cut), true).expect("a loop");
+            assert_eq!((found.steps, found.wind_down), (4, cut as u64));
+            let own = |shape: u32| found.regular.iter().find(|of| of.shape == shape).copied();
+            let under_way = step[..cut].iter().filter(|of| of.0 == 2).count() as u64;
+            assert_eq!(own(2), Some(Regular { shape: 2, per_step: 6, calls: 24 + under_way }), "{found:?}");
+            assert_eq!(own(1).map(|of| of.per_step), Some(18));
+        }
+        // What else has come behind the loop of a run that is over is too much.
+        let with_more = [calls(0), level(9), level(8), level(7)].concat();
+        assert_ne!(described_as(&with_more, false).map(|found| found.steps), Some(4));
     }
 
     #[test]

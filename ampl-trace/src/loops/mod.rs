@@ -22,7 +22,7 @@ mod warm_up;
 mod ways;
 
 pub use arguments::{hashes, raw_hashes};
-pub use calls::{Calls, Steps, TooIrregular};
+pub use calls::{Calls, Regular, Steps, TooIrregular};
 pub use find::{Finder, Found};
 pub use flow_graph::{FlowGraph, Set};
 pub use fold::fold;
