@@ -29,10 +29,7 @@ pub fn summary_of(named: &RunArg, part: &Part) -> anyhow::Result<ExitCode> {
     part.notice(&found.extent, &run, named)?;
     match part.json {
         true => output::json(&found.rows.iter().chain(&found.regions).collect::<Vec<_>>())?,
-        false => {
-            let text = text(&found, width(environment::columns()));
-            output::text(&text)?;
-        }
+        false => output::text(&text(&found, width(environment::columns())))?,
     }
     Ok(part.status(&run))
 }

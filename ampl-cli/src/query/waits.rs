@@ -22,10 +22,7 @@ pub fn of_query(run: &RunArg, part: &Part) -> anyhow::Result<ExitCode> {
     let found = waits::waits(&trace, &selection, &mut Symbols::default());
     match part.json {
         true => output::json(&found.rows)?,
-        false => {
-            let text = text::text(&found, width(environment::columns()));
-            output::text(&text)?;
-        }
+        false => output::text(&text::text(&found, width(environment::columns())))?,
     }
     Ok(rundir::status(&trace))
 }
