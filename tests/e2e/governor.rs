@@ -128,11 +128,16 @@ fn draws_beforehand_before_it_stores_nothing() {
         let firsts = (0..RANKS).filter_map(|rank| steps(&info, rank.into()).into_iter().next());
         let (mut drawn, mut shares) = (0, Vec::new());
         for (level, at, share) in firsts {
+            assert!(share > allowed, "{level} at {at}: {share} of {allowed}");
+            shares.push(share);
+            // A thread that lost its processor meanwhile says nothing about levels.
+            if share > 8.0 * allowed {
+                continue;
+            }
             assert!(
-                share > allowed && is_given_up(&level, share, [allowed, 0.1], "drawn"),
+                is_given_up(&level, share, [allowed, 0.1], "drawn"),
                 "{level} at {at}: {share} of {allowed}"
             );
-            shares.push(share);
             drawn += u32::from(level == "drawn");
         }
         if drawn > 0 {
