@@ -18,6 +18,9 @@ use crate::matching::{Arrival, At, Collective, Half, Instance, Joined, Pairing, 
 /// although other ranks' times are not kept.
 const BARE: u64 = 3;
 
+/// Communicators of a rank whose last common exit is remembered.
+const MOST_EXITS: usize = 8;
+
 /// Waits for one rank.
 #[derive(Clone, Debug, Default)]
 pub struct Cause {
@@ -102,8 +105,10 @@ pub struct Observer<'a> {
     states: Vec<State>,
     /// Start of the last send whose message the second rank received from the first.
     met: FxHashMap<(u32, u32), i64>,
-    /// Start of a rank's last collective on a communicator.
+    /// Start of a rank's last collective with a root on a communicator.
     met_all: FxHashMap<(u32, u32), i64>,
+    /// Ends of a rank's last collectives that nobody leaves before all have come, by communicator.
+    exits: FxHashMap<u32, Vec<(u32, i64)>>,
     found: Observed,
 }
 
@@ -131,6 +136,7 @@ impl<'a> Observer<'a> {
             states: Vec::new(),
             met: FxHashMap::default(),
             met_all: FxHashMap::default(),
+            exits: FxHashMap::default(),
             found: Observed::default(),
         }
     }
@@ -213,11 +219,31 @@ impl<'a> Observer<'a> {
         causes.into_iter().max_by_key(|(_, ns)| *ns)
     }
 
+    /// Time since when `culprit` may have come later than `waiting`: they have left a collective together, or it has met
+    /// it at `met_ns`. What they waited for there has delayed both.
+    fn since(&self, culprit: u32, waiting: u32, met_ns: Option<i64>) -> i64 {
+        let exits = |rank: u32| self.exits.get(&rank).map_or(&[][..], Vec::as_slice);
+        let together = |of: &&(u32, i64)| exits(waiting).iter().any(|other| other.0 == of.0);
+        let left = exits(culprit).iter().filter(together).map(|of| of.1).max();
+        left.max(met_ns).unwrap_or(i64::MIN)
+    }
+
+    /// Notes that `rank` has left a collective of that communicator.
+    fn leave(&mut self, rank: u32, comm: u32, end_ns: i64) {
+        let own = self.exits.entry(rank).or_default();
+        own.retain(|of| of.0 != comm);
+        if own.len() == MOST_EXITS {
+            own.remove(0);
+        }
+        own.push((comm, end_ns));
+    }
+
     /// Counts a delay, and the wait of a call for a sender.
     fn settle(&mut self, actor: usize) {
         let Some(late) = self.states[actor].waits.take() else { return };
         let Some(timed) = late.at.timed else { return };
-        let since = self.met.get(&(late.sender, late.at.rank)).copied().unwrap_or(i64::MIN);
+        let met = self.met.get(&(late.sender, late.at.rank)).copied();
+        let since = self.since(late.sender, late.at.rank, met);
         let duration = timed.duration_ns.unwrap_or(0);
         let waited = u64::try_from(late.signed_ns).unwrap_or(0).min(duration);
         let ns = waited.saturating_sub(late.error_ns);
@@ -249,7 +275,6 @@ impl<'a> Observer<'a> {
         let Some(&(last, _, least)) = kept.iter().min_by_key(|(_, _, duration)| *duration) else { return };
         let bare =
             self.shortest.get(&function).is_some_and(|&shortest| least <= shortest.saturating_mul(BARE));
-        let since = self.met_all.get(&(last.at.rank, comm)).copied().unwrap_or(i64::MIN);
         let (mut causes, mut any) = (BTreeMap::<u32, u64>::new(), false);
         for &(arrival, timed, duration) in kept {
             if arrival.at.rank == last.at.rank {
@@ -262,6 +287,7 @@ impl<'a> Observer<'a> {
             }
             any = true;
             if all || bare {
+                let since = self.since(last.at.rank, arrival.at.rank, None);
                 let culprit = (last.at.rank, &last.stamp, since);
                 let charged = (arrival.actor, &arrival.at);
                 let main = self.charge(charged, Kind::LastToArrive, ns, 0, culprit);
@@ -278,8 +304,8 @@ impl<'a> Observer<'a> {
             own.instances += 1;
             own.late_ns += 1;
         }
-        for (arrival, timed, _) in kept {
-            self.met_all.insert((arrival.at.rank, comm), timed.start_ns);
+        for (arrival, timed, duration) in kept {
+            self.leave(arrival.at.rank, comm, timed.start_ns.saturating_add_unsigned(*duration));
         }
     }
 
@@ -288,14 +314,14 @@ impl<'a> Observer<'a> {
         let Some(&(late, sent, _)) = kept.iter().find(|(arrival, ..)| arrival.at.rank == root) else {
             return;
         };
-        let since = self.met_all.get(&(root, comm)).copied().unwrap_or(i64::MIN);
+        let met = self.met_all.get(&(root, comm)).copied();
         for &(arrival, timed, duration) in kept.iter().filter(|(arrival, ..)| arrival.at.rank != root) {
             let error = self.error((arrival.actor, arrival.at.rank), (late.actor, root));
             let signed = sent.start_ns.saturating_sub(timed.start_ns);
             let ns = u64::try_from(signed).unwrap_or(0).min(duration).saturating_sub(error);
             let mut cause = root;
             if ns > 0 {
-                let culprit = (root, &late.stamp, since);
+                let culprit = (root, &late.stamp, self.since(root, arrival.at.rank, met));
                 let charged = self.charge((arrival.actor, &arrival.at), Kind::LateRoot, ns, error, culprit);
                 cause = charged.map_or(root, |(main, _)| main);
             }
@@ -320,7 +346,7 @@ impl<'a> Observer<'a> {
         let error = self.error((own.actor, root), (last.actor, last.at.rank));
         let signed = last_timed.start_ns.saturating_sub(timed.start_ns);
         let ns = u64::try_from(signed).unwrap_or(0).min(duration).saturating_sub(error);
-        let since = self.met_all.get(&(last.at.rank, comm)).copied().unwrap_or(i64::MIN);
+        let since = self.since(last.at.rank, root, self.met_all.get(&(last.at.rank, comm)).copied());
         let mut cause = last.at.rank;
         if ns > 0 {
             let culprit = (last.at.rank, &last.stamp, since);
@@ -399,7 +425,8 @@ impl Visitor for Observer<'_> {
             return;
         }
         let history = receive.stamp.clone();
-        let since = self.met.get(&(done.rank, receive.posted.rank)).copied().unwrap_or(i64::MIN);
+        let met = self.met.get(&(done.rank, receive.posted.rank)).copied();
+        let since = self.since(receive.posted.rank, done.rank, met);
         let culprit = (receive.posted.rank, &history, since);
         let main = self.charge((send.actor, &done), Kind::LateReceiver, ns, error, culprit);
         let Some((main, _)) = main else { return };

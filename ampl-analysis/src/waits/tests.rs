@@ -104,6 +104,35 @@ fn the_last_to_arrive_is_named_with_times_and_without() {
     }
 }
 
+/// All leave a collective together: who kept them waiting there has made none of them later than the others.
+#[test]
+fn ranks_that_are_late_in_turn_are_named_where_they_are_late() {
+    for (kind, function, second) in [
+        (Kind::LastToArrive, "MPI_Allreduce", (|all| allreduce(all, 40)) as fn(&mut [Timed])),
+        (Kind::LateSender, "MPI_Recv", message),
+        (Kind::LateRoot, "MPI_Bcast", broadcast),
+    ] {
+        let mut all = ranks(halves);
+        for number in 0..STEPS {
+            compute(&mut all, number, &[1]);
+            meet(&mut all, "MPI_Barrier", 41, &[world()]);
+            compute(&mut all, number + 1, &[2]);
+            second(&mut all);
+        }
+        let found = finish(all, |_| true);
+        let barrier = (Kind::LastToArrive, "MPI_Barrier", 1);
+        let planted = [barrier, (kind, function, 2)];
+        // Otherwise rank 3, which has not met rank 2, waits for both in the next barrier.
+        let first = if kind == Kind::LastToArrive { 0 } else { 1 };
+        for (kind, function, late) in planted.into_iter().skip(first) {
+            let rows: Vec<&Row> =
+                found.rows.iter().filter(|row| (row.kind, row.function) == (kind, function)).collect();
+            let [row] = rows[..] else { panic!("{found:#?}") };
+            assert_eq!(row.causing.ranks, Some([late].into_iter().collect()), "{found:#?}");
+        }
+    }
+}
+
 #[test]
 fn a_slow_host_is_named_as_a_host() {
     for keeps in [true, false] {
