@@ -141,20 +141,6 @@ fn short_steps_are_taken_several_at_a_time() {
 }
 
 #[test]
-fn steps_whose_calls_are_all_made_several_times_begin_windows() {
-    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
-        let run = run(mpi, 2, ["levels", "240", "25000"]);
-        follows(&run, 2, 5 * 240);
-        assert_eq!(run.timesteps()["count"], 240);
-        let of = run.info()["time_steps"].clone();
-        assert_eq!((number(&of["every"]), number(&of["visits_per_step"])), (5, 5), "{of}");
-        // The first of each step.
-        assert_eq!(number(&of["visit"]) % 5, 1, "{of}");
-        assert!(said(&run).contains("every step of 5 calls"), "{}", said(&run));
-    }
-}
-
-#[test]
 fn programs_without_common_steps_keep_the_period_and_say_so() {
     for (shape, reason, expected) in [
         (
