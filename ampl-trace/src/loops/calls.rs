@@ -64,7 +64,8 @@ pub struct Steps {
     pub is_marker: bool,
     /// Calls of the most frequent shape inside the loop that most steps go without.
     pub rare: u64,
-    /// Shapes that are called once in each step; where there are none, those that each step calls equally often.
+    /// Shapes that are called once in each step; of a program that goes on, where there are none, those that each step calls
+    /// equally often.
     pub regular: Vec<Regular>,
     /// Steps that one of these may hold, as its parts are alike, or come in turns; 1 where nothing suggests more.
     pub may_hold: u64,
@@ -189,7 +190,7 @@ impl Calls<'_> {
         let mut regular: Vec<Regular> =
             all_once.map(|(&shape, &calls)| Regular { shape, per_step: 1, calls }).collect();
         regular.sort_unstable_by_key(|of| of.shape);
-        if regular.is_empty() {
+        if self.goes_on && regular.is_empty() {
             regular = repeated(sequence, found, shape_of);
         }
         let calls = |slice: &Slice| sequence.calls(slice);
