@@ -114,10 +114,11 @@ echo "missing: $missing"
 ls run/nodes
 elsewhere "$AMPL" info run --via false 2>&1
 ranks=$(sed -n 's/.* pid=\([0-9]*\) .*/\1/p' run/nodes/*)
+journals=$(sed -n 's/.* journals="\(.*\)"/\1/p' run/nodes/* | sort -u)
 kill -KILL $ranks
 wait
 elsewhere "$AMPL" recover run 2>&1
-ls /dev/shm/ampl-*/run-* 2>/dev/null
+ls ${journals:?} 2>/dev/null
 elsewhere "$AMPL" info run --json >dead.json
 "#;
 
