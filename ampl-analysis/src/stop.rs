@@ -32,6 +32,14 @@ pub enum Stop {
 }
 
 impl Stop {
+    /// The ranks that the run stopped at.
+    pub fn ranks(&self) -> &RankSet {
+        match self {
+            Self::Aborted(ranks) | Self::Awaited { ranks, .. } | Self::Circle { ranks, .. } => ranks,
+            Self::Outside(stopped) | Self::First(stopped) => &stopped.ranks,
+        }
+    }
+
     /// The ranks that `trace` stopped at, whose places are `rows`; `None` where nothing says so.
     pub fn of(trace: &Trace, rows: &[Row], comms: &Communicators) -> Option<Self> {
         let end_ns = trace.run.end?.at_ns;

@@ -1,7 +1,8 @@
 //! Times of ranks in their windows.
 //!
-//! Several threads of a rank may be in MPI at once. Then time in MPI and ampl's own are the mean over the threads
-//! that are in MPI, so that no share exceeds one.
+//! Several threads of a rank may be in MPI at once. Then time in MPI is that of the thread that called `MPI_Init`: it may
+//! compute while a helper waits for messages. Where that one leaves MPI to others, it is the mean over the threads
+//! that are in MPI. So no share exceeds one.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +59,8 @@ pub struct RankColumns {
     columns: Columns,
     /// Rank number.
     pub rank: u32,
-    /// Threads over which its time in MPI is a mean, at least 1.
+    /// Time in MPI of all its threads over that which counts as the rank's, at least 1: over the main thread's, or the
+    /// number of threads over which it is a mean.
     pub threads: f64,
 }
 
@@ -94,10 +96,11 @@ impl Columns {
             let cells = rank.windows.iter_known().filter_map(|window| window.cells.get(at?));
             cells.map(|cell| cell.sum).filter(|sum| sum.is_finite()).sum()
         };
-        // Older traces lack the number of threads: it is estimated from below.
-        let least = match rank.process.mpi_threads {
-            0 => (sum(self.mpi) / sum(self.wall)).ceil(),
-            some => some.into(),
+        let least = match (rank.process.main_share, rank.process.mpi_threads) {
+            (Some(share), _) if share > 0.0 => 1.0 / share,
+            // Older traces lack the number of threads: it is estimated from below.
+            (_, 0) => (sum(self.mpi) / sum(self.wall)).ceil(),
+            (_, some) => some.into(),
         };
         let threads = if least.is_finite() { least.max(1.0) } else { 1.0 };
         RankColumns { columns: self, rank: rank.process.rank, threads }

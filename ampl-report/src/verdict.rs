@@ -5,6 +5,7 @@ mod calls;
 use ampl_analysis::coverage::Coverage;
 use ampl_analysis::coverage::Extent;
 use ampl_analysis::efficiency::Bound;
+use ampl_analysis::stop::Stop;
 use ampl_analysis::verdict::{Basis, Evidence, Finding, Kind, Next, Place, Unranked};
 use ampl_core::units::RankSet;
 
@@ -16,6 +17,7 @@ pub fn title(kind: Kind) -> &'static str {
     match kind {
         Kind::SharedProcessors => "shared processors",
         Kind::Device => "device",
+        Kind::Unreturned => "calls under way",
         Kind::NotMeasured => "not measured",
         Kind::SlowRank => "slow ranks",
         Kind::SlowHost => "slow host",
@@ -53,6 +55,7 @@ pub fn sentence(finding: &Finding) -> String {
         Evidence::Device { libraries } => {
             format!("{} mapped: computing includes waiting for the device", list(libraries, "is", "are"))
         }
+        Evidence::Unreturned { .. } => unreturned(finding, &cost),
         Evidence::NotMeasured(coverage) => not_measured(coverage),
         Evidence::Slow { bound, .. } => {
             format!("{}: {}{cost}{}", slow(finding), at_least(*bound), waited(finding.place.as_ref()))
@@ -93,17 +96,7 @@ pub fn sentence(finding: &Finding) -> String {
             too_few(why)
         ),
         Evidence::Calls { .. } => calls::sentence(finding),
-        &Evidence::Phase { kind, ns, windows, mpi, top } => {
-            let name = if kind == Kind::StartUp { "Start-up" } else { "Wind-down" };
-            let mpi = mpi.map_or(String::new(), |mpi| {
-                let top = top.map_or(String::new(), |(function, share)| {
-                    format!(", {} of that in {function}", percent(share))
-                });
-                format!("; {} of it in MPI{top}", percent(mpi))
-            });
-            let [first, last] = windows;
-            format!("{name} takes {} of a rank, windows {first} to {last}: {cost}{mpi}", duration(ns))
-        }
+        Evidence::Phase { .. } => phase(finding, &cost),
         &Evidence::Change { window, at_ns, parallel: [before, after] } => format!(
             "From window {window} on ({}) {} of the ranks' time computes, before {}: {cost}",
             duration(at_ns),
@@ -112,6 +105,62 @@ pub fn sentence(finding: &Finding) -> String {
         ),
         Evidence::Nothing { .. } => nothing(finding),
     }
+}
+
+fn phase(finding: &Finding, cost: &str) -> String {
+    let Evidence::Phase { kind, ns, windows: [first, last], mpi, top, ended } = &finding.evidence else {
+        return String::new();
+    };
+    let name = if *kind == Kind::StartUp { "Start-up" } else { "Wind-down" };
+    let whose = if ended.is_empty() { "of it" } else { "of the others' time in it" };
+    let mpi = mpi.map_or(String::new(), |mpi| {
+        let top = top
+            .map_or(String::new(), |(function, share)| format!(", {} of that in {function}", percent(share)));
+        format!("; {} {whose} in MPI{top}", percent(mpi))
+    });
+    let ended = match ended.len() {
+        0 => String::new(),
+        _ => format!("; {} had come to MPI_Finalize, and waited there", who(ended).to_lowercase()),
+    };
+    format!("{name} takes {} of a rank, windows {first} to {last}: {cost}{ended}{mpi}", duration(*ns))
+}
+
+fn unreturned(finding: &Finding, cost: &str) -> String {
+    let (Evidence::Unreturned { waiting, longest_ns, at_most, is_now, stop }, Some(place)) =
+        (&finding.evidence, &finding.place)
+    else {
+        return String::new();
+    };
+    let ranks = |ranks: &RankSet| match ranks.len() {
+        1 => format!("rank {ranks}"),
+        several => format!("{} ({ranks})", plural(several, "rank")),
+    };
+    let (verb, until) = match (is_now, waiting.len()) {
+        (true, 1) => ("is", "until now"),
+        (true, _) => ("are", "until now"),
+        (false, 1) => ("was", "until the end of the job"),
+        (false, _) => ("were", "until the end of the job"),
+    };
+    let how = match (at_most, waiting.len()) {
+        (true, _) => "at most ",
+        (false, 1) => "",
+        (false, _) => "up to ",
+    };
+    let why = match stop {
+        Some(Stop::Aborted(by)) => format!("; {} called MPI_Abort", ranks(by)),
+        Some(Stop::Outside(of)) => format!("; {} not in MPI meanwhile", ranks(&of.ranks)),
+        Some(Stop::Awaited { ranks: of, .. }) => {
+            format!("; they wait for {}, directly or through others", ranks(of))
+        }
+        Some(Stop::Circle { ranks: of, .. }) if of.len() == 1 => format!("; {} waits for itself", ranks(of)),
+        Some(Stop::Circle { ranks: of, .. }) => format!("; {} wait for each other", ranks(of)),
+        Some(Stop::First(of)) => {
+            format!("; {} entered or left a call last before all others", ranks(&of.ranks))
+        }
+        None => String::new(),
+    };
+    let time = duration(*longest_ns);
+    format!("{} {verb} in {} {until}, for {how}{time}: {cost}{why}", who(waiting), at(place))
 }
 
 fn not_measured(coverage: &Coverage) -> String {
@@ -327,6 +376,26 @@ mod tests {
     }
 
     #[test]
+    fn calls_under_way_name_whom_they_wait_for() {
+        let evidence = Evidence::Unreturned {
+            waiting: RankSet::parse("0-2").unwrap(),
+            longest_ns: 23e9,
+            at_most: false,
+            is_now: false,
+            stop: Some(Stop::Awaited {
+                ranks: RankSet::parse("3").unwrap(),
+                by: RankSet::parse("0-2").unwrap(),
+            }),
+        };
+        let found = Finding { place: place(), ..finding(evidence, Some(0.58)) };
+        assert_eq!(
+            sentence(&found),
+            "Ranks 0-2 were in MPI_Allreduce @ app.c:12 until the end of the job, for up to 23 s: 58.0 % of the ranks' time; \
+             they wait for rank 3, directly or through others"
+        );
+    }
+
+    #[test]
     fn a_place_without_a_line_has_its_function() {
         let place = |site: Option<&str>, within: Option<&str>| {
             let [site, within] = [site, within].map(|name| name.map(str::to_owned));
@@ -354,6 +423,15 @@ mod tests {
             windows: [0, 7],
             mpi: Some(0.4),
             top: Some(("MPI_Bcast", 0.9)),
+            ended: RankSet::default(),
+        };
+        let ended = Evidence::Phase {
+            kind: Kind::WindDown,
+            ns: 3e9,
+            windows: [8, 20],
+            mpi: Some(0.0),
+            top: None,
+            ended: RankSet::parse("0-2").unwrap(),
         };
         let device = Evidence::Device { libraries: vec!["libcuda.so.1".into()] };
         for (evidence, expected) in [
@@ -365,6 +443,11 @@ mod tests {
             (
                 phase,
                 "Start-up takes 2 s of a rank, windows 0 to 7: 20 % of the ranks' time; 40 % of it in MPI, 90 %",
+            ),
+            (
+                ended,
+                "Wind-down takes 3 s of a rank, windows 8 to 20: 20 % of the ranks' time; ranks 0-2 had come to MPI_Finalize, \
+                 and waited there; 0 % of the others' time in it in MPI",
             ),
             (device, "libcuda.so.1 is mapped: computing includes waiting for the device"),
         ] {

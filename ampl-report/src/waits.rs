@@ -33,6 +33,18 @@ pub fn text(waits: &Waits, width: usize) -> String {
     }
     lines.extend(matrix(&waits.between, width));
     let mut put = |text: &str, indent: &str| lines.extend(wrap(text, width, indent));
+    if waits.unreturned_ns > 0 {
+        let more = duration(waits.unreturned_ns as f64);
+        put(
+            &format!("Besides, ranks were {more} in calls that had not returned: ampl info names them."),
+            "  ",
+        );
+    }
+    if !waits.unexamined.is_empty() {
+        let of = |&(function, ns): &(&str, u64)| format!("{} in {function}", duration(ns as f64));
+        let all: Vec<String> = waits.unexamined.iter().map(of).collect();
+        put(&format!("Not examined, though ranks may wait there: {}.", all.join(", ")), "  ");
+    }
     let matched = &waits.matched;
     put(
         &format!(
@@ -157,7 +169,9 @@ fn sentence(row: &Row) -> String {
     };
     let bound = if row.bound == Bound::Exact { "exact, " } else { "" };
     let clocks = match row.clock_error_ns {
-        Some(error) if error > 0 => format!(", clocks' error up to {} taken off", duration(error as f64)),
+        Some(error) if error > 0 => {
+            format!(", less the error of the times, up to {}", duration(error as f64))
+        }
         _ => String::new(),
     };
     let needed = match row.needed {

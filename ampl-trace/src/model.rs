@@ -286,6 +286,10 @@ pub struct Process {
     /// do not live at the same time count once. 0 of one thread, and in traces without this count.
     #[serde(default, skip_serializing_if = "is_none")]
     pub mpi_threads: u32,
+    /// Part of its time in MPI that the thread that called `MPI_Init` has, in (0, 1); `None` where no other has any, or
+    /// where that one leaves MPI to others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub main_share: Option<f64>,
     /// Number of its windows, where their summaries are left out of the trace; otherwise 0.
     #[serde(default, skip_serializing_if = "is_no_window")]
     pub windows: u64,

@@ -40,6 +40,10 @@ pub struct RunTimes {
     pub mpi_at_mean_cost: Option<f64>,
     /// Most threads of a rank over which time in MPI is a mean.
     pub threads: u64,
+    /// True where it is that of the main thread, on any rank of which others are in MPI, too.
+    pub of_main: bool,
+    /// Time in MPI of all threads over that of their ranks, the mean over the ranks' time; at least 1.
+    pub over_threads: f64,
 }
 
 impl RunTimes {
@@ -194,7 +198,11 @@ fn of_ranks(
         let share = (measured + more) / (program + unknown);
         share.is_finite().then(|| share.clamp(bounds.mpi[0], bounds.mpi[1]))
     });
-    let threads = ranks.iter().map(|rank| rank.threads as u64).max().unwrap_or(1);
+    let is_main = |rank: &RankTime| trace.rank(rank.rank).is_some_and(|of| of.process.main_share.is_some());
+    let several = ranks.iter().filter(|rank| !is_main(rank)).map(|rank| rank.threads as u64);
+    let threads = several.max().unwrap_or(1).max(1);
+    let weighted: f64 = ranks.iter().map(|rank| rank.threads * rank.run_ns).sum();
+    let over_threads = if all > 0.0 { (weighted / all).max(1.0) } else { 1.0 };
     RunTimes {
         times,
         basis,
@@ -205,6 +213,8 @@ fn of_ranks(
         bounds,
         mpi_at_mean_cost,
         threads,
+        of_main: ranks.iter().any(is_main),
+        over_threads,
     }
 }
 
@@ -275,9 +285,10 @@ impl RankTime {
         let elapsed = rank.process.elapsed_ns as f64 - before_ns;
         let run_ns = if whole || !to_the_end { lengths } else { lengths.max(elapsed) };
         // Windows close where calls begin and end: the call has begun since the last one did.
-        let inside =
-            end.filter(|_| to_the_end && !rank.process.finalized).map_or(0.0, |end| inside_ns(rank, end));
-        let inside_ns = (inside / columns.threads).clamp(0.0, (run_ns - lengths).max(0.0));
+        let inside = end
+            .filter(|_| to_the_end && !rank.process.finalized)
+            .map_or(0.0, |end| inside_ns(rank, end, columns.threads));
+        let inside_ns = inside.clamp(0.0, (run_ns - lengths).max(0.0));
         let rank = rank.process.rank;
         let run_ns = run_ns - paused_ns;
         Self { rank, threads: columns.threads, run_ns, paused_ns, own_ns, inside_ns, windows }
@@ -303,9 +314,13 @@ impl RankTime {
     }
 }
 
-/// Time of all threads of `rank` in calls that had not returned at `end`, nanoseconds.
-fn inside_ns(rank: &RankTrace, end: End) -> f64 {
-    rank.process.threads.iter().map(|thread| thread.inside_ns(end) as f64).sum()
+/// Time of `rank` in calls that had not returned at `end`, nanoseconds: of its main thread, or the mean over `threads`.
+fn inside_ns(rank: &RankTrace, end: End, threads: f64) -> f64 {
+    let inside = |main: bool| {
+        let of = rank.process.threads.iter().filter(|thread| !main || thread.thread == 0);
+        of.map(|thread| thread.inside_ns(end) as f64).sum::<f64>()
+    };
+    if rank.process.main_share.is_some() { inside(true) } else { inside(false) / threads }
 }
 
 /// Time in MPI of each rank by its totals, over all its threads, nanoseconds.
@@ -360,8 +375,8 @@ fn from_totals(Job { trace, ranks, .. }: &Job<'_>, columns: Columns) -> (Vec<Ran
         let wall = (run_ns - off).max(0.0);
         let threads = columns.of_rank(rank).threads;
         // A call that has not returned is in no total.
-        let inside = trace.run.end.map_or(0.0, |end| inside_ns(rank, end));
-        let mpi = (mpi.get(&number).copied().unwrap_or(0.0) + inside) / threads;
+        let inside = trace.run.end.map_or(0.0, |end| inside_ns(rank, end, threads));
+        let mpi = mpi.get(&number).copied().unwrap_or(0.0) / threads + inside;
         // ampl's own time is negligible where it counted only.
         let compute = wall - mpi - own_ns / threads;
         let times = Times { rank: number, wall, mpi, compute, weight: 1.0 };
@@ -389,8 +404,12 @@ pub fn known_mpi_share(trace: &Trace) -> f64 {
         let mpi = measured.get(&rank.process.rank).copied().unwrap_or(0.0);
         longest = longest.max(run_ns * threads);
         known += mpi;
-        let inside =
-            trace.run.end.filter(|_| !rank.process.finalized).map_or(0.0, |end| inside_ns(rank, end));
+        let inside = trace
+            .run
+            .end
+            .filter(|_| !rank.process.finalized)
+            .map_or(0.0, |end| inside_ns(rank, end, threads));
+        let inside = inside * threads;
         known += inside;
         let rest = (run_ns * threads - mpi - inside).max(0.0);
         unknown += match unseen {

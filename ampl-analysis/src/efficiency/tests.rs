@@ -111,6 +111,25 @@ fn threads_in_mpi_at_once_share_the_time() {
     }
 }
 
+/// A helper waits in MPI for all of the time; the main thread is in MPI for a tenth of it, or for half.
+#[test]
+fn a_rank_computes_as_long_as_its_main_thread_does() {
+    let mut trace = run(&["a", "b"], 100.0, &[vec![Some(0.0); 2], vec![Some(0.0); 2]]);
+    for (rank, main) in trace.ranks.iter_mut().zip([10.0, 50.0]) {
+        for window in rank.windows.entries_mut() {
+            put_cell(window, 3, Cell { n: 1.0, sum: 100.0 + main, ..Cell::default() });
+        }
+        (rank.process.mpi_threads, rank.process.main_share) = (2, Some(main / (100.0 + main)));
+    }
+    let found = rows(&trace);
+    near(found[0].parallel, (0.9 + 0.5) / 2.0);
+    near(found[0].load_balance, 0.7 / 0.9);
+    let run = crate::efficiency::run_times(&trace);
+    assert!(run.of_main && run.threads == 1);
+    // All threads' time over the ranks' own.
+    near(Some(run.over_threads), (11.0 + 3.0) / 2.0);
+}
+
 #[test]
 fn functions_out_of_sight_leave_bounds_only() {
     let mut trace = Synthetic::default().trace();

@@ -306,7 +306,8 @@ impl Source<'_> {
         let columns = Columns::of(self.trace);
         let threads = match metric.quantity {
             Quantity::MpiTime => {
-                self.trace.ranks.iter().map(|rank| columns.of_rank(rank).threads).fold(1.0, f64::max)
+                let threads = |rank| columns.of_rank(rank).threads.max(rank.process.mpi_threads.into());
+                self.trace.ranks.iter().map(threads).fold(1.0, f64::max)
             }
             _ => 1.0,
         };

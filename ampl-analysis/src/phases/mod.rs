@@ -118,7 +118,7 @@ pub fn of(trace: &Trace) -> Vec<Phase> {
             found.ns = longest(&times);
             found.share = found.ns / all;
             (found.boundary_ns, found.found_by) = (boundary_ns, known.ranks);
-            let whole = times.extent() == Extent::Whole && times.threads <= 1;
+            let whole = times.extent() == Extent::Whole && times.over_threads <= 1.0;
             let mpi_ns = whole.then(|| times.times.iter().map(|times| times.mpi).sum());
             found.top = top::of(trace, &known, &part, mpi_ns, boundary_ns);
             found

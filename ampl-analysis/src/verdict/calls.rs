@@ -52,7 +52,7 @@ impl<'f, 't> Spent<'f, 't> {
     fn of(facts: &'f Facts<'t>) -> Self {
         let mut places = Places::default();
         let parts = places.parts(facts.trace);
-        let threads = facts.run.threads.max(1) as f64;
+        let threads = facts.run.over_threads;
         let of_windows = facts.run.times.iter().map(|times| times.of_program()).sum::<f64>();
         // Totals of ranks that died have calls behind their last window.
         let died = facts.trace.ranks.iter().any(|rank| !rank.process.finalized);
@@ -181,10 +181,8 @@ pub fn of(facts: &Facts<'_>) -> Vec<Finding> {
     let longest = facts.run.times.iter().map(|times| times.of_program()).fold(1.0, f64::max);
     for purpose in Purpose::ALL {
         let mean = spent.share(purpose);
-        let worst = spent
-            .costs
-            .worst(purpose)
-            .map(|(rank, ns)| (rank, ns / longest / facts.run.threads.max(1) as f64));
+        let worst =
+            spent.costs.worst(purpose).map(|(rank, ns)| (rank, ns / longest / facts.run.over_threads));
         // The others wait while a single rank is in a file.
         let share = match purpose {
             Purpose::Files => worst.map_or(mean, |(_, worst)| worst.max(mean)),

@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use ampl_core::units::{Rank, RankSet};
+use ampl_trace::RankTrace;
+
 use super::finding::{Basis, Evidence, Finding, Kind, Next};
 use super::{Facts, NOTABLE, WINDOWS};
 use crate::efficiency::{self, Row};
@@ -29,9 +32,23 @@ fn of_phase(facts: &Facts<'_>, phase: &Phase) -> Option<Finding> {
     };
     let top = phase.top.first().and_then(|top| Some((top.function, top.share?)));
     let (ns, windows, mpi) = (phase.ns, phase.windows, phase.mpi);
-    let evidence = Evidence::Phase { kind, ns, windows, mpi, top };
-    let finding = Finding::new(evidence, facts.basis(), Next::Efficiency);
+    let ended = ended(facts, phase);
+    let all = || facts.trace.ranks.iter().map(|rank| rank.process.rank);
+    let others = || all().filter(|&rank| !ended.contains(Rank(rank))).collect();
+    let ranks = (!ended.is_empty()).then(others);
+    let evidence = Evidence::Phase { kind, ns, windows, mpi, top, ended };
+    let finding = Finding { ranks, ..Finding::new(evidence, facts.basis(), Next::Efficiency) };
     (phase.share >= NOTABLE).then(|| finding.costing(phase.share))
+}
+
+/// Ranks that had come to `MPI_Finalize` when the wind-down began, or hardly later: no window of theirs shows that they
+/// wait there for the others.
+fn ended(facts: &Facts<'_>, phase: &Phase) -> RankSet {
+    let is_over = |rank: &&RankTrace| rank.process.finalized && rank.windows.end() <= phase.windows[0] + 1;
+    let ranks = facts.trace.ranks.iter().filter(|_| phase.phase == Name::WindDown).filter(is_over);
+    let ended: RankSet = ranks.map(|rank| rank.process.rank).collect();
+    // Where all end in the first window it is all of the phase.
+    if ended.len() < facts.trace.ranks.len() as u64 { ended } else { RankSet::default() }
 }
 
 /// The windows of the repeated part.
@@ -45,7 +62,9 @@ fn change(facts: &Facts<'_>) -> Option<Finding> {
     let body = body(facts);
     let is_known = |row: &&Row| {
         let inside = row.window.is_some_and(|window| body.contains(&window));
-        inside && row.basis == efficiency::Basis::Census && row.partial != Some(true)
+        // Ranks that have come to their end are in no row: the others alone are another program.
+        let all = row.reported == row.population;
+        inside && all && row.basis == efficiency::Basis::Census && row.partial != Some(true)
     };
     let known = facts.rows.iter().filter(is_known);
     let known: Vec<(u64, f64)> = known.filter_map(|row| Some((row.window?, row.parallel?))).collect();

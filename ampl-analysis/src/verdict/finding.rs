@@ -7,6 +7,7 @@ use super::steps::InTurn;
 use crate::coverage::Coverage;
 use crate::efficiency::{self, Bound};
 use crate::processors::Sharing;
+use crate::stop::Stop;
 
 /// Cause of lost time, or a fact that limits what other numbers say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,6 +16,8 @@ pub enum Kind {
     SharedProcessors,
     /// A library that computes on a device is mapped.
     Device,
+    /// Calls had not returned when the run ended.
+    Unreturned,
     /// Too little was measured for any other finding.
     NotMeasured,
     /// Ranks that compute more than the others throughout.
@@ -67,6 +70,7 @@ impl Kind {
         match self {
             Self::SharedProcessors => "shared-processors",
             Self::Device => "device",
+            Self::Unreturned => "unreturned",
             Self::NotMeasured => "not-measured",
             Self::SlowRank => "slow-rank",
             Self::SlowHost => "slow-host",
@@ -186,6 +190,19 @@ pub enum Evidence {
         /// The names.
         libraries: Vec<String>,
     },
+    /// Ranks in a call that had not returned.
+    Unreturned {
+        /// The ranks in it.
+        waiting: RankSet,
+        /// The longest time in it until the end, nanoseconds.
+        longest_ns: f64,
+        /// True where that is an upper limit.
+        at_most: bool,
+        /// True where the run may go on: the end is when it was read.
+        is_now: bool,
+        /// The ranks that it stopped at.
+        stop: Option<Stop>,
+    },
     /// Part of the run that was measured.
     NotMeasured(Coverage),
     /// Ranks that compute more throughout.
@@ -272,6 +289,8 @@ pub enum Evidence {
         mpi: Option<f64>,
         /// The function with the most time in it, and that time over all time in MPI there.
         top: Option<(&'static str, f64)>,
+        /// Ranks that had come to `MPI_Finalize` when it began, where others had not.
+        ended: RankSet,
     },
     /// A window from which on more or less computes.
     Change {
@@ -342,6 +361,7 @@ impl Finding {
         match &self.evidence {
             Evidence::Shared(_) => Kind::SharedProcessors,
             Evidence::Device { .. } => Kind::Device,
+            Evidence::Unreturned { .. } => Kind::Unreturned,
             Evidence::NotMeasured(_) => Kind::NotMeasured,
             Evidence::Slow { kind, .. } | Evidence::Calls { kind, .. } | Evidence::Phase { kind, .. } => {
                 *kind

@@ -12,6 +12,7 @@ mod senders;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod unreturned;
 mod waited;
 
 use std::collections::BTreeSet;
@@ -98,6 +99,7 @@ pub fn of(trace: &Trace) -> Vec<Finding> {
     if !devices.is_empty() {
         findings.push(Finding::new(Evidence::Device { libraries: devices }, Basis::Recorded, Next::Info));
     }
+    findings.extend(unreturned::of(trace));
     let shares = Shares::of(&run.times).filter(|_| run.extent() != Extent::Little);
     let Some(shares) = shares else {
         let evidence = Evidence::NotMeasured(run.coverage);

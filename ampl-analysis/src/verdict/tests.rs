@@ -3,7 +3,7 @@ use ampl_testkit::runs::{Caller, structure, world};
 use ampl_testkit::times::run;
 use ampl_trace::Trace;
 use ampl_trace::metadata::Library;
-use ampl_trace::model::{Aggregate, Site};
+use ampl_trace::model::{Aggregate, End, EndBasis, Site, ThreadPlace};
 use ampl_trace::totals::Totals;
 
 use super::*;
@@ -306,6 +306,51 @@ fn a_change_stands_before_the_calls_that_it_brings() {
     calls(&mut trace, made, |_| 0.26 * 40.0 * WALL);
     let kinds: Vec<Kind> = of(&trace).iter().map(Finding::kind).collect();
     assert_eq!(kinds, [Kind::Change, Kind::Waiting]);
+}
+
+/// Windows that most ranks do not have are those of the others alone.
+#[test]
+fn ranks_that_have_come_to_their_end_are_no_change() {
+    let compute = |window, rank| match (window < 30, rank) {
+        (true, _) => 0.5,
+        (false, 3) => 0.98,
+        (false, _) => 0.0,
+    };
+    let mut trace = job(8, 40, compute);
+    assert!(of(&trace).iter().any(|found| found.kind() == Kind::Change));
+    for rank in trace.ranks.iter_mut().filter(|rank| rank.process.rank != 3) {
+        rank.windows = rank.windows.iter().take(30).map(std::borrow::Cow::into_owned).collect();
+    }
+    let found = of(&trace);
+    assert!(found.iter().all(|found| found.kind() != Kind::Change), "{found:?}");
+}
+
+/// A job that was killed: three ranks wait for the one that does not call.
+#[test]
+fn calls_that_have_not_returned_come_first() {
+    let mut trace = job(4, 20, |_, rank| if rank == 3 { 0.9 } else { 0.4 });
+    let (since_ns, at_ns) = (20 * WALL as i64, 2_000_000_000);
+    trace.run.end = Some(End { at_ns, basis: EndBasis::Launcher });
+    for rank in &mut trace.ranks {
+        let inside = rank.process.rank != 2;
+        let function = if inside { "MPI_Barrier" } else { "MPI_Allreduce" }.to_owned();
+        rank.process.threads = vec![ThreadPlace { inside, function, since_ns, ..ThreadPlace::default() }];
+        rank.process.finalized = false;
+    }
+    let kinds = |trace: &Trace| of(trace).iter().map(Finding::kind).collect::<Vec<_>>();
+    let found = first(&trace);
+    assert_eq!(found.kind(), Kind::Unreturned, "{found:?}");
+    // Three of four ranks for all but 20 ms of two seconds.
+    near(found.cost_share, 0.75 * 0.99);
+    let Evidence::Unreturned { waiting, longest_ns, stop, .. } = found.evidence else { unreachable!() };
+    assert_eq!((waiting.to_string().as_str(), longest_ns), ("0-1,3", 1.98e9));
+    assert_eq!((stop.is_some(), found.place.unwrap().function), (true, "MPI_Barrier"));
+    // A run that has come to its end has no such calls, nor has one whose end is not known.
+    trace.complete = true;
+    assert!(!kinds(&trace).contains(&Kind::Unreturned));
+    trace.complete = false;
+    trace.run.end = Some(End { at_ns, basis: EndBasis::LastCall });
+    assert!(!kinds(&trace).contains(&Kind::Unreturned));
 }
 
 #[test]

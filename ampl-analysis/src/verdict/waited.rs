@@ -17,7 +17,7 @@ pub fn waited(facts: &Facts<'_>, costs: &Costs, all_ns: f64, imbalance: f64) -> 
     let most = times.iter().map(|times| times.compute).fold(0.0, f64::max);
     let program: f64 = times.iter().map(|times| times.of_program()).sum::<f64>().max(1.0);
     let lasting = (ranks * (most - mean) / program).clamp(0.0, imbalance);
-    let threads = facts.run.threads.max(1) as f64;
+    let threads = facts.run.over_threads;
     let slope = |purpose| {
         let own: BTreeMap<u32, f64> = costs.ranks(purpose).collect();
         let (mut both, mut spread) = (0.0, 0.0);

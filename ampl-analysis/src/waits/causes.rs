@@ -18,8 +18,10 @@ const MOST: f64 = 0.6;
 const AS_A_RULE: f64 = 0.5;
 /// Probability that chance would make ranks the last so often, below which they stand out.
 const BY_CHANCE: f64 = 1e-5;
-/// Instances up to which ranks stand out if they are last in each and cost [`MUCH`].
+/// Instances up to which ranks stand out if they cost [`MUCH`] and are last in each, or are so by far.
 const FEW: u64 = 16;
+/// Mean wait of their instances over that of the others, from which on ranks are late by far.
+const BY_FAR: f64 = 10.0;
 /// Share of its time that some rank waits from which ranks stand out by few instances, in (0, 1).
 const MUCH: f64 = 0.2;
 /// The same from which ranks stand out whether they compute more than others or not.
@@ -133,7 +135,9 @@ fn standing_out(
         Kind::LastToArrive => {
             let (n, k) = (group.instances, sum(|cause| cause.instances).min(group.instances));
             let share = set.len() as f64 / f64::from(ranks.max(1));
-            let few = n <= FEW && k == n && longest >= MUCH;
+            let (own, all) = (sum(|cause| cause.ns) as f64, all as f64);
+            let by_far = own * (n - k) as f64 >= BY_FAR * (all - own).max(0.0) * k as f64;
+            let few = k <= FEW && longest >= MUCH && (k == n || k > 0 && by_far);
             2 * set.len() <= ranks as usize && (few || at_least(k, n, share) <= BY_CHANCE)
         }
         _ => {

@@ -14,6 +14,9 @@ mod compute;
 mod kept;
 pub(crate) mod places;
 
+use std::collections::BTreeMap;
+
+use ampl_core::mpi::{Class, FUNCTIONS, Function, Traffic};
 use ampl_core::units::RankSet;
 use ampl_reader::selection::Selection;
 use ampl_reader::sites::Symbols;
@@ -23,6 +26,7 @@ use serde::{Serialize, Serializer};
 
 pub use between::Between;
 
+use crate::in_call::unfinished_ns;
 use crate::matching::{Job, Lost, Stop, play};
 
 /// Kind of a wait.
@@ -132,8 +136,13 @@ pub struct Waits {
     pub between: Vec<Between>,
     /// Time in MPI of all ranks, nanoseconds.
     pub mpi_ns: u64,
+    /// Time of all threads in calls that had not returned, which is not in `mpi_ns`, nanoseconds.
+    pub unreturned_ns: u64,
     /// The part that is known to be waiting: a lower bound.
     pub waiting_ns: u64,
+    /// Functions that may wait, but in which no kind of wait is looked for, with all ranks' time in them, nanoseconds; most
+    /// first.
+    pub unexamined: Vec<(&'static str, u64)>,
     /// Messages, collectives, and how many of each have known times on all sides.
     pub matched: Matched,
     /// Ranks that are not matched to their end.
@@ -183,7 +192,49 @@ pub fn waits(trace: &Trace, part: &Selection, symbols: &mut Symbols) -> Waits {
     let matched =
         Matched { messages: outcome.messages, collectives: outcome.collectives, ..observed.matched };
     let between = between::between(trace, &observed, &rows, causes::elapsed(trace));
-    Waits { rows, between, mpi_ns, waiting_ns, matched, lost: outcome.lost, stopped: outcome.stopped }
+    let unexamined = unexamined(trace, mpi_ns);
+    let unreturned_ns = u64::try_from(unfinished_ns(trace)).unwrap_or(0);
+    Waits {
+        rows,
+        between,
+        unexamined,
+        mpi_ns,
+        unreturned_ns,
+        waiting_ns,
+        matched,
+        lost: outcome.lost,
+        stopped: outcome.stopped,
+    }
+}
+
+/// Functions of [`Waits::unexamined`] that have a part of `mpi_ns` that is worth a line.
+fn unexamined(trace: &Trace, mpi_ns: u64) -> Vec<(&'static str, u64)> {
+    let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
+    for known in trace.totals.known().filter(|known| is_unexamined(Function(known.function))) {
+        let ns = functions.entry(Function(known.function).name()).or_default();
+        *ns = ns.saturating_add(known.total.time_ns);
+    }
+    let mut functions: Vec<_> = functions.into_iter().collect();
+    functions.retain(|(_, ns)| *ns as f64 >= WORTH * mpi_ns as f64 && *ns > 0);
+    functions.sort_by_key(|&(name, ns)| (std::cmp::Reverse(ns), name));
+    functions
+}
+
+/// True of calls that may wait for some of the other ranks: prefix reductions, neighbours, windows, files, probes.
+fn is_unexamined(function: Function) -> bool {
+    let Some(spec) = FUNCTIONS.get(usize::from(function.0)) else { return false };
+    let neighbours = matches!(
+        spec.traffic,
+        Traffic::NeighborAllgather
+            | Traffic::NeighborAllgatherv
+            | Traffic::NeighborAlltoall
+            | Traffic::NeighborAlltoallv
+            | Traffic::NeighborAlltoallw
+    );
+    let prefix = spec.traffic == Traffic::Allreduce && !function.synchronises();
+    let windows = spec.name.starts_with("MPI_Win_") && !function.waits_for_all();
+    let others = ["MPI_Probe", "MPI_Mprobe"].contains(&spec.name) || spec.name.starts_with("MPI_File_");
+    spec.class == Class::Ordinary && (neighbours || prefix || windows || others)
 }
 
 #[cfg(test)]

@@ -104,6 +104,25 @@ fn the_last_to_arrive_is_named_with_times_and_without() {
     }
 }
 
+/// Once in fifty steps a rank comes very late; in the others any rank is the last.
+#[test]
+fn a_rank_that_is_late_once_and_costs_much_is_named() {
+    for late in [true, false] {
+        let mut all = ranks(halves);
+        for number in 0..STEPS {
+            compute(&mut all, number, &[]);
+            if late && number == STEPS / 2 {
+                all[1].compute(STEPS * 2 * MS);
+            }
+            allreduce(&mut all, 40);
+        }
+        let found = finish(all, |_| true);
+        let named: Vec<_> = found.rows.iter().filter_map(|row| row.causing.ranks.clone()).collect();
+        let expected: Vec<RankSet> = if late { vec![[1].into_iter().collect()] } else { Vec::new() };
+        assert_eq!(named, expected, "{found:#?}");
+    }
+}
+
 /// All leave a collective together: who kept them waiting there has made none of them later than the others.
 #[test]
 fn ranks_that_are_late_in_turn_are_named_where_they_are_late() {

@@ -73,6 +73,7 @@ fn process(names: &mut Names, process: &mut Process) {
         switches: _,
         elapsed_ns: _,
         mpi_threads: _,
+        main_share: _,
         windows: _,
         calls: _,
         clock: _,

@@ -82,9 +82,10 @@ fn of_run(out: &mut Page, trace: &Trace, plan: Option<&Plan>, run: &RunTimes, pa
     crate::efficiency::of_programs(&programs).iter().for_each(|line| paragraph(out, "", line));
     let alone = plan.filter(|_| whole).and_then(|plan| from_sample(trace, plan, run));
     let alone = alone.map_or(String::new(), |text| format!("; {text}"));
-    let threads = match run.threads {
-        1 => String::new(),
-        several => format!(" of up to {several} threads a rank"),
+    let threads = match (run.of_main, run.threads) {
+        (true, _) => " of the ranks' main threads; others are in MPI, too".to_owned(),
+        (_, 1) => String::new(),
+        (_, several) => format!(" of up to {several} threads a rank"),
     };
     let all = format!("{time}{threads}{alone}");
     field(out, "time in MPI", &line(shares.mpi, &all, time));

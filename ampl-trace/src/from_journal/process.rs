@@ -22,6 +22,7 @@ pub fn process(journal: &Journal<'_>, clock: Clock) -> Process {
         text
     };
     let (host, cpus, _run, program) = (text(), text(), text(), text());
+    let threads = Threads::of(journal);
     Process {
         rank: header[word::RANK] as u32,
         host,
@@ -42,7 +43,8 @@ pub fn process(journal: &Journal<'_>, clock: Clock) -> Process {
         quota: header[word::QUOTA],
         switches: (header[word::PROCESSOR_NS] > 0).then_some(header[word::SWITCHES]),
         elapsed_ns: header[word::NANOS_LAST].wrapping_sub(header[word::NANOS_FIRST]),
-        mpi_threads: mpi_threads(journal),
+        mpi_threads: threads.in_mpi(),
+        main_share: threads.main_share(),
         windows: 0,
         calls: Vec::new(),
         clock: (header[word::CLOCK_ERROR] > 0).then(|| ClockFit {
@@ -59,19 +61,67 @@ pub fn process(journal: &Journal<'_>, clock: Clock) -> Process {
     }
 }
 
-/// Number of threads in MPI, 0 unless several: each for at least a hundredth of the longest one's time. So a helper
-/// that makes a few calls does not halve the share of the others. A thread takes the place of one that has ended.
-fn mpi_threads(journal: &Journal<'_>) -> u32 {
-    let mut ticks: BTreeMap<u32, u64> = BTreeMap::new();
-    for block in journal.blocks.iter().filter(|block| block.kind == BlockKind::Sites) {
-        let entries = block.words.as_chunks::<SITE_WORDS>().0.iter();
-        let own = entries.map(|entry| u64::from_le_bytes(entry[3])).fold(0, u64::saturating_add);
-        let total = ticks.entry(block.thread).or_default();
-        *total = total.saturating_add(own);
+/// Least part of the calls, or of the longest time in MPI of a thread, from which on a thread counts as calling MPI.
+const CALLS: u64 = 100;
+
+/// Steps in which the share of a thread is stored.
+const MILLION: f64 = 1e6;
+
+/// Calls and ticks in MPI of a process by thread. A thread takes the place of one that has ended.
+struct Threads(BTreeMap<u32, (u64, u64)>);
+
+impl Threads {
+    fn of(journal: &Journal<'_>) -> Self {
+        let mut threads: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        for block in journal.blocks.iter().filter(|block| block.kind == BlockKind::Sites) {
+            let (calls, ticks) = threads.entry(block.thread).or_default();
+            for entry in block.words.as_chunks::<SITE_WORDS>().0 {
+                *calls = calls.saturating_add(u64::from_le_bytes(entry[2]));
+                *ticks = ticks.saturating_add(u64::from_le_bytes(entry[3]));
+            }
+        }
+        Self(threads)
     }
-    let least = ticks.values().max().map_or(1, |most| most / 100).max(1);
-    match ticks.values().filter(|&&own| own >= least).count() as u32 {
-        0 | 1 => 0,
-        several => several,
+
+    /// Number of threads in MPI, 0 unless several: each for at least a hundredth of the longest one's time. So a helper
+    /// that makes a few calls does not halve the share of the others.
+    fn in_mpi(&self) -> u32 {
+        let least = self.0.values().map(|own| own.1).max().map_or(1, |most| most / CALLS).max(1);
+        match self.0.values().filter(|own| own.1 >= least).count() as u32 {
+            0 | 1 => 0,
+            several => several,
+        }
+    }
+
+    /// The part of the time in MPI that the thread that called `MPI_Init` has, where others have a part, too; `None`
+    /// where it leaves MPI to them, with less than a hundredth of the calls and of the time.
+    fn main_share(&self) -> Option<f64> {
+        let sum = |of: fn(&(u64, u64)) -> u64| self.0.values().map(of).fold(0, u64::saturating_add);
+        let (all_calls, all_ticks) = (sum(|own| own.0), sum(|own| own.1));
+        let &(calls, ticks) = self.0.get(&0).filter(|own| 0 < own.1 && own.1 < all_ticks)?;
+        let is_calling = calls >= all_calls / CALLS || ticks >= all_ticks / CALLS;
+        is_calling.then(|| (MILLION * ticks as f64 / all_ticks as f64).ceil() / MILLION)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn threads(all: &[(u64, u64)]) -> (u32, Option<f64>) {
+        let threads = Threads((0..).zip(all.iter().copied()).collect());
+        (threads.in_mpi(), threads.main_share())
+    }
+
+    #[test]
+    fn the_main_thread_counts_where_it_calls_mpi() {
+        assert_eq!(threads(&[(1000, 7000)]), (0, None));
+        // A helper that waits for requests all the time.
+        assert_eq!(threads(&[(1000, 7000), (10, 93_000)]), (2, Some(0.07)));
+        assert_eq!(threads(&[(1000, 500), (10, 99_500)]), (0, Some(0.005)));
+        // It leaves MPI to others.
+        assert_eq!(threads(&[(2, 30), (1000, 90_000), (1000, 80_000)]), (2, None));
+        assert_eq!(threads(&[(0, 0), (1000, 90_000)]), (0, None));
+        assert_eq!(threads(&[(1000, 50), (1000, 50), (1000, 100)]), (3, Some(0.25)));
     }
 }

@@ -83,6 +83,7 @@ prop_compose! {
         calls in prop::collection::btree_map(0..FUNCTION_COUNT as u16, any::<u64>(), 0..5),
         clock in prop::option::of(any::<(i64, u64, Option<i32>)>()),
         mpi_threads in 0u32..9,
+        main_share in prop::option::of((1u32..1_000_000).prop_map(|part| f64::from(part) / 1e6)),
         steps in prop::collection::vec((any::<(u64, u64)>(), 0..3usize, (0..1024u32).prop_map(|part| f64::from(part) / 1024.0)), 0..3),
     ) -> Process {
         let calls = calls.into_iter().collect();
@@ -99,7 +100,7 @@ prop_compose! {
         let (processors, quota, switches) = (elapsed_ns % 9, elapsed_ns % 7, (pid > 9).then_some(own_ns));
         let base = Process { host, cpus, pid, finalized: true, agent_failures, own_ns, elapsed_ns, ..Process::default() };
         let base = Process { begin_ns, end_ns, end_wait_ns, processor_ns, processors, quota, switches, ..base };
-        Process { mpi_threads, calls, steps, clock, ..base }
+        Process { mpi_threads, main_share, calls, steps, clock, ..base }
     }
 }
 
