@@ -332,8 +332,9 @@ impl Journal {
         purpose: Option<Purpose>,
         words: usize,
     ) -> io::Result<MappedBlock> {
-        if growing.spill.is_some() {
-            // Later room in the file would lie before the blocks in memory.
+        if self.is_short() {
+            // Later room in the file would lie before the blocks in memory. What is smaller than a block that had no room
+            // does not go on from it, either: a reader takes what was behind the file for lost.
             return Err(io::ErrorKind::StorageFull.into());
         }
         let (bytes, part) = (

@@ -56,3 +56,28 @@ fn grow_beyond_the_limit() {
     setrlimit(Resource::Fsize, before).expect("what was");
     assert!(refused.is_err() && !path.exists());
 }
+
+/// What a snapshot has no room for goes on in memory, although the file would take something smaller: a reader of the file
+/// must see that it ends there.
+#[test]
+fn a_file_that_could_not_grow_once_grows_no_more() {
+    alone("full_journal::a_file_that_could_not_grow_once_grows_no_more", grow_less_after_more);
+}
+
+fn grow_less_after_more() {
+    let scratch = tempfile::tempdir().expect("a temporary directory");
+    let path = scratch.path().join("journal");
+    let journal = Journal::create(&path, &Identity::default()).expect("a writable temporary directory");
+    let length = || path.metadata().expect("the file is there").len();
+    let full = length();
+    let before = getrlimit(Resource::Fsize);
+    let limit = Rlimit { current: Some(full + WORDS as u64 * 4), ..before };
+    setrlimit(Resource::Fsize, limit).expect("less is allowed");
+    assert!(journal.file_block(BlockKind::Snapshot, 0, WORDS).is_err());
+    journal.block(Need::Basic, BlockKind::Log, 0, 100).expect("memory");
+    setrlimit(Resource::Fsize, before).expect("what was");
+    assert_eq!(length(), full);
+    let file = std::fs::read(&path).expect("the file");
+    let header = journal::read(&file).expect("a journal").header;
+    assert!(header[journal::word::SPILLED] > 0 && header[journal::word::FILE_BYTES] == full);
+}
