@@ -1,6 +1,6 @@
 //! Calls that take time which no imbalance explains.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use ampl_core::mpi::{FUNCTIONS, Function, Traffic};
@@ -37,6 +37,12 @@ const ALONE: RangeInclusive<f64> = 0.5..=1.3;
 /// Correlation of rank number and time in receives from which on each rank waits for the one before it.
 const FOLLOWS: f64 = 0.9;
 
+/// Least share of the ranks' time for which waiting without a cause is a finding where ranks share processors: they wait
+/// for these, too.
+const CROWDED: f64 = 0.3;
+/// Time in a function over that of the main threads in MPI, from which on other threads call it.
+const BEYOND: f64 = 1.02;
+
 /// Sites and costs of a run.
 struct Spent<'f, 't> {
     facts: &'f Facts<'t>,
@@ -46,13 +52,32 @@ struct Spent<'f, 't> {
     parts: BTreeMap<Number, Parts<'t>>,
     /// Time of all ranks and threads, without ampl's, nanoseconds.
     all_ns: f64,
+    /// Threads of a rank, the mean over the ranks' time.
+    threads: f64,
+}
+
+/// Functions in which ranks are longer than their main threads are in MPI: helpers wait there. Empty where the time in MPI
+/// is not the main threads'.
+fn of_helpers(facts: &Facts<'_>) -> BTreeSet<u16> {
+    if !facts.run.of_main {
+        return BTreeSet::new();
+    }
+    let main: f64 = facts.run.times.iter().map(|times| times.mpi).sum();
+    let mut functions: BTreeMap<u16, f64> = BTreeMap::new();
+    for (function, _, share) in facts.trace.totals.shares() {
+        *functions.entry(function).or_default() += share.time_ns as f64;
+    }
+    functions.into_iter().filter(|(_, ns)| *ns > BEYOND * main).map(|(function, _)| function).collect()
 }
 
 impl<'f, 't> Spent<'f, 't> {
     fn of(facts: &'f Facts<'t>) -> Self {
         let mut places = Places::default();
-        let parts = places.parts(facts.trace);
-        let threads = facts.run.over_threads;
+        let helpers = of_helpers(facts);
+        let mut parts = places.parts(facts.trace);
+        parts.retain(|_, parts| parts.iter().all(|part| !helpers.contains(&part.function)));
+        // Without the helpers the rest is the main threads'.
+        let threads = if facts.run.of_main { 1.0 } else { facts.run.over_threads };
         let of_windows = facts.run.times.iter().map(|times| times.of_program()).sum::<f64>();
         // Totals of ranks that died have calls behind their last window.
         let died = facts.trace.ranks.iter().any(|rank| !rank.process.finalized);
@@ -60,11 +85,12 @@ impl<'f, 't> Spent<'f, 't> {
         let all_ns = threads * if died { of_windows.max(elapsed) } else { of_windows };
         Self {
             facts,
-            costs: Costs::of(facts.trace),
+            costs: Costs::without(&helpers, facts.trace),
             late: LateRanks::of(facts.trace),
             places,
             parts,
             all_ns: all_ns.max(1.0),
+            threads,
         }
     }
 
@@ -152,7 +178,7 @@ impl<'f, 't> Spent<'f, 't> {
 /// all ranks' time that they wait in such calls: `imbalance` of it is waited.
 pub fn most_waited(facts: &Facts<'_>, imbalance: f64) -> Option<(Place, f64)> {
     let mut spent = Spent::of(facts);
-    let waits = waited(facts, &spent.costs, spent.all_ns, imbalance);
+    let waits = waited(facts, &spent.costs, (spent.all_ns, spent.threads), imbalance);
     let (&purpose, &share) = waits.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
     let places = spent.places_of(purpose);
     let number = places.iter().max_by(|a, b| beyond_least(a.1).total_cmp(&beyond_least(b.1)))?.0;
@@ -176,13 +202,12 @@ pub fn of(facts: &Facts<'_>) -> Vec<Finding> {
     let of_run = |ns: f64| (ns / lost.run_ns).clamp(0.0, 1.0);
     let mut left = of_run(lost.mpi_ns);
     let mut spent = Spent::of(facts);
-    let waited = waited(facts, &spent.costs, spent.all_ns, of_run(lost.imbalance_ns));
+    let waited = waited(facts, &spent.costs, (spent.all_ns, spent.threads), of_run(lost.imbalance_ns));
     let mut found = Vec::new();
     let longest = facts.run.times.iter().map(|times| times.of_program()).fold(1.0, f64::max);
     for purpose in Purpose::ALL {
         let mean = spent.share(purpose);
-        let worst =
-            spent.costs.worst(purpose).map(|(rank, ns)| (rank, ns / longest / facts.run.over_threads));
+        let worst = spent.costs.worst(purpose).map(|(rank, ns)| (rank, ns / longest / spent.threads));
         // The others wait while a single rank is in a file.
         let share = match purpose {
             Purpose::Files => worst.map_or(mean, |(_, worst)| worst.max(mean)),
@@ -196,6 +221,7 @@ pub fn of(facts: &Facts<'_>) -> Vec<Finding> {
         let Some(finding) = of_purpose(&mut spent, purpose, mean, worst) else { continue };
         let least = match finding.kind() {
             Kind::Files | Kind::Polling | Kind::SmallMessages | Kind::LateRank => LEAST,
+            Kind::Waiting if facts.sharing.is_some() => CROWDED,
             _ => NOTABLE,
         };
         let is_fact =

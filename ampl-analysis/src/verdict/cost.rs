@@ -1,6 +1,6 @@
 //! Time in MPI by purpose of the calls, of each rank.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ampl_core::mpi::{Class, FUNCTIONS, FunctionSpec, Traffic};
 use ampl_trace::Trace;
@@ -56,10 +56,11 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Costs of `trace`.
-    pub fn of(trace: &Trace) -> Self {
+    /// Costs of `trace` without those `functions`.
+    pub fn without(functions: &BTreeSet<u16>, trace: &Trace) -> Self {
         let mut costs = Self::default();
-        for (function, rank, share) in trace.totals.shares() {
+        let shares = trace.totals.shares().filter(|(function, ..)| !functions.contains(function));
+        for (function, rank, share) in shares {
             if let Some(purpose) = Purpose::of(function) {
                 *costs.ns.entry((purpose, rank)).or_default() += share.time_ns as f64;
             }

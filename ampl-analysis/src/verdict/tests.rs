@@ -236,6 +236,23 @@ fn calls_are_told_apart_by_size_rate_and_waits() {
     }
 }
 
+/// Where ranks share processors they wait for these in calls, too.
+#[test]
+fn waiting_without_a_cause_must_cost_more_where_processors_are_shared() {
+    let waits = |part: f64, shared: bool| {
+        let mut trace = job(8, 20, |_, _| 1.0 - part);
+        calls(&mut trace, Made { function: "MPI_Bcast", calls: 40, shortest: 1e3, bytes: 320 }, |_| {
+            part * 20.0 * WALL
+        });
+        for rank in trace.ranks.iter_mut().filter(|_| shared) {
+            (rank.process.cpus, rank.process.processors) = ("0".into(), 1);
+        }
+        of(&trace).last().map(Finding::kind)
+    };
+    let found = [(0.2, false), (0.2, true), (0.4, true)].map(|(part, shared)| waits(part, shared));
+    assert_eq!(found, [Kind::Waiting, Kind::Nothing, Kind::Waiting].map(Some));
+}
+
 #[test]
 fn ranks_that_wait_for_the_one_before_are_a_pipeline() {
     let made = || Made { function: "MPI_Recv", calls: 40, shortest: 1e3, bytes: 320 };

@@ -5,19 +5,23 @@ use std::collections::BTreeMap;
 use super::Facts;
 use super::cost::{Costs, Purpose};
 
-/// Share of the ranks' time, `all_ns` nanoseconds, in which they wait in calls of each purpose because others compute more;
+/// Share of the ranks' time, `all_ns` nanoseconds of so many threads, in which they wait in calls of each purpose because others compute more;
 /// all of them are `imbalance`.
 ///
 /// Where the same ranks compute more throughout, the time of the others grows in the calls where they wait, by the slope
 /// of a regression on compute time. The rest may be waited in any calls, and is divided by their shares.
-pub fn waited(facts: &Facts<'_>, costs: &Costs, all_ns: f64, imbalance: f64) -> BTreeMap<Purpose, f64> {
+pub fn waited(
+    facts: &Facts<'_>,
+    costs: &Costs,
+    (all_ns, threads): (f64, f64),
+    imbalance: f64,
+) -> BTreeMap<Purpose, f64> {
     let times = &facts.run.times;
     let ranks = times.len().max(1) as f64;
     let mean = times.iter().map(|times| times.compute).sum::<f64>() / ranks;
     let most = times.iter().map(|times| times.compute).fold(0.0, f64::max);
     let program: f64 = times.iter().map(|times| times.of_program()).sum::<f64>().max(1.0);
     let lasting = (ranks * (most - mean) / program).clamp(0.0, imbalance);
-    let threads = facts.run.over_threads;
     let slope = |purpose| {
         let own: BTreeMap<u32, f64> = costs.ranks(purpose).collect();
         let (mut both, mut spread) = (0.0, 0.0);
