@@ -4,6 +4,7 @@
  * solver  iterations in each step, 2 to 8, and no step to warm up
  * nested  80 to 95 iterations in each step: the first step alone looks like a loop over time
  * mixed   even ranks exchange by another call than odd ones: no call is common to all
+ * levels  an exchange on levels 0, 1, 2, 1, 0 by the same code: no call is made once in a step
  * edges   a column that is not periodic, a call for each neighbour: the first and the last rank have none in common
  * none    no loop: waits for STEPS steps' time at places of their own
  */
@@ -53,6 +54,15 @@ static APART void nested_step(int iterations) {
         exchange();
     }
     add_up();
+}
+
+static APART void levels_step(void) {
+    static const int levels[5] = {0, 1, 2, 1, 0};
+    double both[4] = {0};
+    usleep(pace);
+    for (int i = 0; i < 5; i++)
+        MPI_Sendrecv_replace(both, 1 << levels[i], MPI_DOUBLE, (rank + 1) % size, 4, (rank + size - 1) % size, 4,
+                             MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 /* Even ranks exchange by another call than odd ones: no call is common to all. */
@@ -107,6 +117,8 @@ int main(int argc, char **argv) {
         for (int i = 0; i < steps; i++) solve(2 + i * 5 % 7);
     } else if (!strcmp(shape, "nested")) {
         for (int i = 0; i < steps; i++) nested_step(80 + i * 7 % 16);
+    } else if (!strcmp(shape, "levels")) {
+        for (int i = 0; i < steps; i++) levels_step();
     } else if (!strcmp(shape, "mixed")) {
         for (int i = 0; i < steps; i++) pair_step();
     } else if (!strcmp(shape, "edges")) {
