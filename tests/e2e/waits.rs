@@ -174,17 +174,20 @@ fn a_late_leaf_makes_the_root_wait_and_a_late_root_of_a_gather_nobody() {
 fn a_slow_host_is_named() {
     let Some(hosts) = Hosts::start() else { return };
     for (mpi, config) in MPIS.into_iter().flat_map(|mpi| [DEFAULT, ALL].map(|config| (mpi, config))) {
-        let scratch = Scratch::new("slow-host");
-        let run = scratch.path().join("result");
-        let job = Job::of(mpi, RANKS, "waits", &["allreduce", STEPS, "20", "2,3"]);
-        let config = scratch.write("job.toml", config);
-        let words: Vec<OsString> = vec![ampl().into(), "run".into(), "-c".into(), config.into(), "-o".into()];
-        let launch = hosts.launch(mpi, RANKS / 2);
-        let words = [words, vec![(&run).into(), "--".into()], launch, job.words.clone()].concat();
-        let finished = job.run(&hosts.on(0, &words), scratch.path());
-        let rows = waits(&Monitored { finished, run, scratch }.success());
-        names(&format!("{mpi:?} host"), &rows, "last to arrive", "2-3", "MPI_Allreduce");
-        assert_eq!(rows[0]["causing"]["host"], NAMES[1], "{rows:#?}");
+        undisturbed(|| {
+            let scratch = Scratch::new("slow-host");
+            let run = scratch.path().join("result");
+            let job = Job::of(mpi, RANKS, "waits", &["allreduce", STEPS, "20", "2,3"]);
+            let config = scratch.write("job.toml", config);
+            let words: Vec<OsString> =
+                vec![ampl().into(), "run".into(), "-c".into(), config.into(), "-o".into()];
+            let launch = hosts.launch(mpi, RANKS / 2);
+            let words = [words, vec![(&run).into(), "--".into()], launch, job.words.clone()].concat();
+            let finished = job.run(&hosts.on(0, &words), scratch.path());
+            let rows = waits(&Monitored { finished, run, scratch }.success());
+            names(&format!("{mpi:?} host"), &rows, "last to arrive", "2-3", "MPI_Allreduce");
+            assert_eq!(rows[0]["causing"]["host"], NAMES[1], "{rows:#?}");
+        });
     }
 }
 
