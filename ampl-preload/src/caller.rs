@@ -126,6 +126,7 @@ mod tests {
             own_stack: 0..0,
             outer_bp: 0,
             in_hook: false,
+            yielded: 0,
         }
     }
 

@@ -22,9 +22,9 @@ global_asm!(
     ".globl ampl_entry",
     ".hidden ampl_entry",
     ".type ampl_entry,@object",
-    ".size ampl_entry,104",
+    ".size ampl_entry,112",
     "ampl_entry:",
-    ".zero 104",
+    ".zero 112",
     ".popsection",
 );
 
@@ -56,9 +56,11 @@ pub struct Entry {
     pub outer_bp: u64,
     /// True while it is in a [hook of a function](crate::functions).
     pub in_hook: bool,
+    /// Times that it has yielded its processor.
+    pub yielded: u64,
 }
 
-const _: () = assert!(size_of::<Entry>() == 104 && std::mem::offset_of!(Entry, api) == 64);
+const _: () = assert!(size_of::<Entry>() == 112 && std::mem::offset_of!(Entry, api) == 64);
 
 /// Where a wrapper was called, as its stub found the machine.
 #[derive(Clone, Copy, Debug)]

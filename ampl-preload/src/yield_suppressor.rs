@@ -31,7 +31,16 @@ impl Drop for YieldSuppressor {
 }
 
 extern "C" fn stay() -> i32 {
+    // SAFETY: the calling thread's own block.
+    unsafe { (*entry()).yielded = (*entry()).yielded.wrapping_sub(1) };
     0
+}
+
+/// How often the calling thread has given its turn away: each time it may lose the processor by its own will, which the
+/// system counts as if it had not wanted to.
+pub fn yielded() -> u64 {
+    // SAFETY: the calling thread's own block.
+    unsafe { (*entry()).yielded }
 }
 
 /// The C library's, or that of a tool in between; null before there is an agent.
@@ -50,7 +59,11 @@ pub fn find() {
 #[unsafe(no_mangle)]
 extern "C" fn sched_yield() -> i32 {
     // SAFETY: the calling thread's own block.
-    match unsafe { (*entry()).yields } {
+    let yields = unsafe {
+        (*entry()).yielded = (*entry()).yielded.wrapping_add(1);
+        (*entry()).yields
+    };
+    match yields {
         Some(function) => function(),
         None => first(),
     }
@@ -78,12 +91,14 @@ mod tests {
     fn a_turn_is_kept_and_then_given_as_before() {
         // SAFETY: the calling thread's own block.
         let yields = || unsafe { (*entry()).yields.map(|function| function as usize) };
+        let before = yielded();
         assert_eq!((sched_yield(), yields()), (0, None), "nobody looks for it");
+        assert_eq!(yielded(), before + 1);
         {
             let _kept = YieldSuppressor::new();
             assert_eq!((sched_yield(), yields()), (0, Some(stay as *const () as usize)));
         }
-        assert_eq!(yields(), None);
+        assert_eq!((yields(), yielded()), (None, before + 1), "a turn that is kept is not given");
         find();
         assert_eq!(sched_yield(), 0);
         assert_eq!(yields(), Some(NEXT.load(Ordering::Relaxed) as usize).filter(|&next| next != 0));
