@@ -166,6 +166,26 @@ fn threads_share_the_time(mpi: Mpi) {
     assert!(!run.finished.stderr.contains("no time was measured"), "{}", run.finished.stderr);
 }
 
+/// A helper waits in MPI all the time, which is no time of the rank.
+#[test]
+fn a_helper_that_waits_is_not_the_rank() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let run = monitor(&Job::of(mpi, 2, "crowd", &["helper", "120"]), "", Form::Run).success();
+        let clocks = clocked(&run);
+        let sum = |of: usize| clocks.iter().map(|times| times[of]).sum::<f64>();
+        let truth = sum(0) / sum(1);
+        let said = line(&run, "time in MPI");
+        let share = percentages(&said)[0];
+        assert!(
+            said.contains("of the ranks' main threads") && (share - truth).abs() < 0.1,
+            "{truth}: {said}"
+        );
+        let verdict = run.info()["verdict"].clone();
+        let findings = verdict.as_array().expect("findings");
+        assert!(findings.iter().all(|found| found["function"] != "MPI_Recv"), "{verdict}");
+    }
+}
+
 #[test]
 fn threads_in_mpi_at_once_share_the_time_under_open_mpi() {
     threads_share_the_time(Mpi::OpenMpi);

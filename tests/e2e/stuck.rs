@@ -131,6 +131,14 @@ fn every_rank_of_a_job_that_hangs_is_somewhere() {
             (number(&recv["unreturned_ns"]) - number(&row(&asked.dead, "0")["for_ns"])).abs() < 1e6,
             "{recv}"
         );
+        // The verdict begins with them, apart from facts about the machine.
+        let findings = asked.dead["verdict"].as_array().expect("findings");
+        let under = findings.iter().find(|found| found["kind"] != "shared-processors").expect("a finding");
+        assert_eq!(
+            (&under["kind"], &under["ranks"]),
+            (&json!("unreturned"), &json!("3")),
+            "{mpi:?}: {under}"
+        );
         for words in [", not returned", "rank 3: not in MPI while others are"] {
             assert!(asked.dead_text.contains(words), "{mpi:?}: {}", asked.dead_text);
         }

@@ -1,10 +1,14 @@
 /* Threads of a rank that are in MPI at the same time.
  *
  * usage: crowd THREADS ROUNDS
+ *        crowd helper ROUNDS
  *
- * Each thread exchanges with its like on the next rank, which is late by some milliseconds. Each rank prints
+ * Each thread exchanges with its like on the next rank, which is late by some milliseconds. With `helper` the main thread
+ * works for 20 ms and adds up in each round, while another one waits for a message that comes behind the last. Each
+ * rank prints
  *   rank R: MPI_NS of WALL_NS
- * the time of all its threads in MPI, and how long it was between MPI_Init_thread and MPI_Finalize.
+ * the time of all its threads in MPI, with `helper` of the main one, and how long it was between MPI_Init_thread and
+ * MPI_Finalize.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
@@ -35,6 +39,26 @@ static void *exchange(void *number) {
     return NULL;
 }
 
+static void *serve(void *unused) {
+    int request;
+    MPI_Recv(&request, 1, MPI_INT, MPI_ANY_SOURCE, 63, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return unused;
+}
+
+static void work_beside_a_helper(void) {
+    pthread_t helper;
+    pthread_create(&helper, NULL, serve, NULL);
+    for (int round = 0; round < rounds; round++) {
+        int sum;
+        nanosleep(&(struct timespec){0, 20000000L}, NULL);
+        long long before = now();
+        MPI_Allreduce(&round, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        in_mpi[0] += now() - before;
+    }
+    MPI_Send(&rounds, 1, MPI_INT, (rank + 1) % ranks, 63, MPI_COMM_WORLD);
+    pthread_join(helper, NULL);
+}
+
 int main(int argc, char **argv) {
     int provided, threads = argc > 1 ? atoi(argv[1]) : 3;
     rounds = argc > 2 ? atoi(argv[2]) : 60;
@@ -44,6 +68,7 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (provided < MPI_THREAD_MULTIPLE || threads > 64) return 77;
     pthread_t all[64];
+    if (threads == 0) work_beside_a_helper(), sum = in_mpi[0];
     for (long i = 0; i < threads; i++) pthread_create(&all[i], NULL, exchange, (void *)i);
     for (long i = 0; i < threads; i++) pthread_join(all[i], NULL), sum += in_mpi[i];
     printf("rank %d: %lld of %lld\n", rank, sum, now() - begin);

@@ -116,6 +116,7 @@ pub fn of(trace: &Trace) -> Vec<Finding> {
     costly.extend(balance::of_programs(&facts));
     costly.extend(calls::of(&facts));
     costly.extend(course::of(&facts));
+    tell_turns_once(&mut costly);
     if costly.is_empty() {
         costly.push(nothing(&facts, shares));
     }
@@ -130,6 +131,16 @@ pub fn of(trace: &Trace) -> Vec<Finding> {
     findings.extend(costly);
     findings.truncate(MOST);
     findings
+}
+
+/// Leaves out turns over windows where turns in each step are told: these are the same.
+fn tell_turns_once(findings: &mut Vec<Finding>) {
+    let of_steps = |finding: &Finding| {
+        matches!(finding.evidence, Evidence::Calls { .. }) && finding.kind() == Kind::Turns
+    };
+    if findings.iter().any(of_steps) {
+        findings.retain(|finding| finding.kind() != Kind::Turns || of_steps(finding));
+    }
 }
 
 /// Moves ranks that compute more before waiting in the same call: what they cost is a lower bound, as turns within a

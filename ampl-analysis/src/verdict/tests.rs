@@ -104,6 +104,27 @@ fn imbalance_that_moves_names_no_rank() {
     assert_eq!(first(&drift).kind(), Kind::MovingImbalance);
 }
 
+/// Turns in each step show over windows, too.
+#[test]
+fn turns_are_told_once() {
+    let turns = job(8, 40, |window, rank| if rank == window * 3 % 8 { 0.9 } else { 0.5 });
+    let over_windows = || of(&turns).into_iter().filter(|found| found.kind() == Kind::Turns);
+    let mut steps = job(8, 20, |_, _| 0.6);
+    calls(&mut steps, Made { function: "MPI_Recv", calls: 40, shortest: 1e3, bytes: 320 }, |_| 8.0 * WALL);
+    let of_steps = of(&steps).into_iter().map(|mut found| {
+        if let Evidence::Calls { kind, .. } = &mut found.evidence {
+            *kind = Kind::Turns;
+        }
+        found
+    });
+    let told = |mut findings: Vec<Finding>| {
+        tell_turns_once(&mut findings);
+        findings.len()
+    };
+    assert_eq!(told(over_windows().collect()), 1);
+    assert_eq!(told(over_windows().chain(of_steps).collect()), 1);
+}
+
 /// The system gives and takes processors without regard to the window before.
 #[test]
 fn imbalance_that_follows_is_the_program_s_on_shared_processors_too() {
