@@ -39,6 +39,7 @@ pub mod metadata;
 pub mod model;
 pub mod permissions;
 pub mod places;
+pub mod planted;
 pub mod record;
 pub mod regions;
 pub mod request;
