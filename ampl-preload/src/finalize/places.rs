@@ -2,14 +2,17 @@
 //!
 //! A [mark] shows what ampl has made, so that it goes with the last job that uses it, whoever came first; older
 //! directories stay. A directory that is not empty is never removed; a job that starts while another one ends makes
-//! again what has just gone.
+//! again what has just gone. What another user has [planted] is not used.
 //!
+//! [planted]: ampl_trace::planted
 //! [mark]: MARK
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+
+use ampl_trace::planted;
 
 use crate::environment::node_directory;
 
@@ -23,9 +26,22 @@ const TRIES: usize = 100;
 /// Makes the run's own `directory`, and what is missing above it; for this user only.
 ///
 /// # Errors
-/// Errors of mkdir(2), where it isn't there already.
+/// Errors of mkdir(2), where it isn't there already; another user's link or directory.
 pub fn make(directory: &Path) -> io::Result<()> {
-    make_in(directory, &node_directory())
+    // SAFETY: never fails.
+    let user = unsafe { libc::getuid() };
+    trusted(directory, user)?;
+    make_in(directory, &node_directory())?;
+    // Once more: another may have come in between.
+    trusted(directory, user)
+}
+
+/// Refuses the entries on the way to `directory` that ampl uses by name and another than `user` has made.
+fn trusted(directory: &Path, user: u32) -> io::Result<()> {
+    let node = node_directory();
+    let is_node = |above: &&Path| above.file_name() == node.file_name();
+    directory.ancestors().skip(1).filter(is_node).try_for_each(|above| planted::refuse(above, user))?;
+    planted::refuse(directory, user)
 }
 
 /// Removes the run's own `directory` once its last journal has gone, and those above it that were made for it and are
@@ -160,6 +176,37 @@ mod tests {
         fs::write(scratch.at("a/b/c/file"), "").unwrap();
         leave_in(&own, node);
         assert!(scratch.at("a/b/c/file").exists() && !own.exists());
+    }
+
+    #[test]
+    fn what_another_user_has_planted_is_not_used() {
+        use std::os::unix::fs::{PermissionsExt as _, chown, lchown, symlink};
+        const ANOTHER: u32 = 4322;
+        let scratch = Scratch::new();
+        let name = node_directory().file_name().unwrap().to_owned();
+        for shared in ["links", "directories"] {
+            fs::create_dir(scratch.at(shared)).unwrap();
+            fs::set_permissions(scratch.at(shared), fs::Permissions::from_mode(0o1777)).unwrap();
+        }
+        let [link, directory] = ["links", "directories"].map(|shared| scratch.at(shared).join(&name));
+        fs::create_dir(scratch.at("home")).unwrap();
+        symlink(scratch.at("home"), &link).unwrap();
+        fs::create_dir(&directory).unwrap();
+        // One's own are.
+        for place in [&link, &directory] {
+            make(&place.join("1")).unwrap();
+            fs::remove_dir(place.join("1")).unwrap();
+        }
+        if lchown(&link, Some(ANOTHER), None).and_then(|()| chown(&directory, Some(ANOTHER), None)).is_err() {
+            eprintln!("SKIPPED: not root, so no file can be another user's");
+            return;
+        }
+        for place in [&link, &directory] {
+            let refused = make(&place.join("1")).expect_err("another's");
+            assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
+            assert!(refused.to_string().contains(&*place.to_string_lossy()), "{refused}");
+            assert_eq!(fs::read_dir(place).unwrap().count(), 0);
+        }
     }
 
     #[test]
