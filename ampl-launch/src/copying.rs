@@ -19,7 +19,7 @@ use ampl_core::nodes::NODES;
 use ampl_reader::directory::nodes::{self, Home};
 use ampl_reader::directory::{self, TRACE, host, journals_in, living};
 use ampl_trace::journal::{BLOCK_HEADER_WORDS, BLOCK_MAGIC, HEADER_WORDS, head, word};
-use ampl_trace::permissions::{as_directory, create_directory};
+use ampl_trace::permissions::{as_directory, create_directory, create_file};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -181,7 +181,7 @@ struct Copied {
 
 impl Copied {
     fn new(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+        let file = create_file(path)?;
         as_directory(path);
         Ok(Self { file, pages: Vec::new() })
     }

@@ -7,6 +7,7 @@ mod announce;
 mod programs;
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use ampl_core::plan::{Plan, with_programs};
 use ampl_core::units::Rank;
 use ampl_core::value::ObjectKind;
 use ampl_trace::model::RunInfo;
+use ampl_trace::permissions::{as_directory, create_file};
 use ampl_trace::record::{TEXT_METADATA, TEXT_RUN};
 
 use crate::abi::{self, Abi};
@@ -416,8 +418,8 @@ fn write_run_file(told: &Announcement, run: &RunInfo, journals: Option<&Path>) {
         run.config
     );
     let file = told.directory.join(RUN_FILE);
-    match fs::write(&file, text) {
-        Ok(()) => ampl_trace::permissions::as_directory(&file),
+    match create_file(&file).and_then(|mut file| file.write_all(text.as_bytes())) {
+        Ok(()) => as_directory(&file),
         Err(error) => message(&format!("cannot write run.toml ({}): {error}", told.directory.display())),
     }
 }

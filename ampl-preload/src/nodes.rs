@@ -1,12 +1,13 @@
 //! Lines in the run directory with the place and process of each rank's journal: after a death nothing else names this
 //! host's journals.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 use ampl_core::nodes::{NODES, NodeRank};
-use ampl_trace::permissions::as_directory;
+use ampl_trace::permissions::{DIRECTORY, as_directory, options};
 
 use crate::environment;
 
@@ -17,7 +18,8 @@ pub fn note(directory: &Path, rank: u32, journals: &Path) {
 
 fn append(directory: &Path, rank: u32, journals: &Path) -> io::Result<()> {
     let nodes = directory.join(NODES);
-    match fs::create_dir(&nodes) {
+    // Only in a run directory that is there: not all hosts may share it.
+    match DirBuilder::new().mode(DIRECTORY).create(&nodes) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
@@ -30,7 +32,7 @@ fn append(directory: &Path, rank: u32, journals: &Path) -> io::Result<()> {
     };
     // One write: ranks of the host share the file.
     let path = nodes.join(environment::host());
-    let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
+    let mut file = options().append(true).open(&path)?;
     if file.metadata()?.len() == 0 {
         // The rank that made the directory may not have come here yet.
         as_directory(&nodes);

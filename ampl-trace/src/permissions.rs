@@ -1,9 +1,14 @@
 //! Permissions of the files of a run.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
+
+/// Mode of files before the process's mask: nobody but the owner writes.
+const FILE: u32 = 0o644;
+/// The same of directories.
+pub const DIRECTORY: u32 = 0o755;
 
 /// Lets those read `file`, a file or a directory, who may read its directory, whatever the process's mask is. A file
 /// system without permissions leaves it as it is.
@@ -20,9 +25,24 @@ pub fn as_directory(file: &Path) {
 /// # Errors
 /// Errors of the file system.
 pub fn create_directory(directory: &Path) -> io::Result<()> {
-    fs::create_dir_all(directory)?;
+    DirBuilder::new().recursive(true).mode(DIRECTORY).create(directory)?;
     as_directory(directory);
     Ok(())
+}
+
+/// The empty file `path`, which nobody but its owner may write to, whatever the process's mask is.
+///
+/// # Errors
+/// Errors of open(2).
+pub fn create_file(path: &Path) -> io::Result<File> {
+    options().write(true).truncate(true).open(path)
+}
+
+/// Options that create a file where there is none, as [`create_file`] does.
+pub fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).mode(FILE);
+    options
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ pub use collect::read;
 pub use home::node;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::BufWriter;
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,7 @@ use ampl_core::nodes::NODES;
 use ampl_core::units::RankSet;
 use ampl_report::summary::done_less;
 use ampl_trace::Trace;
+use ampl_trace::permissions::{as_directory, create_file};
 
 use crate::failure::{Failure, Kind};
 use crate::launcher::Flavour;
@@ -249,8 +250,8 @@ fn write(trace: &Trace, file: &Path) -> Result<(), Box<dyn std::error::Error>> {
         return Err(Failure::message(Kind::NotFound, "no such directory", file.display(), fix).into());
     }
     let part = file.with_extension("ampl.part");
-    directory::write(trace, BufWriter::new(File::create(&part)?))?;
+    directory::write(trace, BufWriter::new(create_file(&part)?))?;
     fs::rename(&part, file)?;
-    ampl_trace::permissions::as_directory(file);
+    as_directory(file);
     Ok(())
 }

@@ -11,6 +11,7 @@ use ampl_core::naming::candidates;
 use ampl_core::plan::{Clipping, Plan, with_programs};
 use ampl_core::units::RankSet;
 use ampl_trace::model::Alone;
+use ampl_trace::permissions::DIRECTORY;
 
 use super::programs::Programs;
 use crate::abi::Abi;
@@ -159,7 +160,7 @@ fn said_alone(alone: &Alone, pmpi: &Pmpi, directory: &Path) -> String {
 /// A directory that did not exist, with the permissions `mode`: `wanted`, or with `-2`, `-3`, … behind it.
 fn make_directory(wanted: &Path, mode: u32) -> io::Result<PathBuf> {
     if let Some(parent) = wanted.parent() {
-        fs::create_dir_all(parent)?;
+        DirBuilder::new().recursive(true).mode(DIRECTORY).create(parent)?;
     }
     for name in candidates(wanted).take(1000) {
         match DirBuilder::new().mode(0o700).create(&name) {

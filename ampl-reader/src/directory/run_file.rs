@@ -1,11 +1,13 @@
 //! `run.toml`: the facts and settings that the job wrote when it started.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use ampl_core::config::{Config, Journal};
 use ampl_core::plan::Plan;
 use ampl_trace::RunInfo;
+use ampl_trace::permissions::{as_directory, create_file};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -33,8 +35,8 @@ pub fn note_end(dir: &Path, now_ns: u64) {
     let noted = format!("{}\nended_ns = {now_ns}\n\n{}", &text[..before], &text[at..]);
     let new = dir.join("run.toml.new");
     // Renamed into place: a concurrent reader finds the old file or the new one.
-    let written = fs::write(&new, noted);
-    ampl_trace::permissions::as_directory(&new);
+    let written = create_file(&new).and_then(|mut file| file.write_all(noted.as_bytes()));
+    as_directory(&new);
     if written.and_then(|()| fs::rename(&new, &path)).is_err() {
         let _ = fs::remove_file(&new);
     }
