@@ -3,8 +3,9 @@
 mod bytes_limit;
 mod less;
 pub mod places;
+mod trace_file;
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -331,8 +332,10 @@ impl Finalizer {
             asked.put(Rank(rank), &[1])?;
         }
         let path = self.directory.join("trace.ampl");
-        let mut file =
-            File::create(&path).map(BufWriter::new).and_then(Writer::new).and_then(|mut writer| {
+        let mut file = trace_file::create(&path, self.shared.plan.config.output.mode)
+            .map(BufWriter::new)
+            .and_then(Writer::new)
+            .and_then(|mut writer| {
                 writer.structure(&structure)?;
                 writer.totals(&totals)?;
                 writer.census(&census)?;
