@@ -88,7 +88,14 @@ pub fn parse(mut input: impl BufRead) -> Result<Edges, Fault> {
         }
         same
     });
-    Ok(read)
+    match read.edges.iter().find(|(_, _, volume)| !volume.is_finite()) {
+        Some((u, v, _)) => Err(Fault {
+            what: format!("the volumes between ranks {u} and {v} have no sum"),
+            line: number.saturating_sub(1).max(1),
+            fix: "give volumes in another unit",
+        }),
+        None => Ok(read),
+    }
 }
 
 #[cfg(test)]
@@ -121,6 +128,7 @@ mod tests {
             ("0 1 -3\n", 1, "volume"),
             ("0 1 2 3\n", 1, "'3'"),
             ("0 1\n1 2 3\n", 2, "in line 1"),
+            ("0 1 1e308\n1 0 1e308\n", 2, "ranks 0 and 1 have no sum"),
         ] {
             let fault = text(wrong).unwrap_err();
             assert!(fault.what.contains(named) && fault.line == line, "{fault:?}");

@@ -24,6 +24,18 @@ pub enum Extent {
     All,
 }
 
+impl Extent {
+    /// The variable that tests read it from.
+    fn variable(self) -> Option<(&'static str, &'static str)> {
+        let word = match self {
+            Self::Quick => "quick",
+            Self::Usual => return None,
+            Self::All => "all",
+        };
+        Some(("AMPL_TEST_EXTENT", word))
+    }
+}
+
 /// Runs every check and stops at the first that fails.
 ///
 /// # Errors
@@ -46,7 +58,7 @@ pub fn run(extent: Extent) -> Result<()> {
     let unit = ["test", "--workspace", "--exclude", "ampl-tests"];
     // The library's last crate takes one processor for long: it is built beside the tests.
     let library = std::thread::spawn(|| step("the library as it is released", dist::build_library));
-    let tested = step("unit and property tests", || run_command(cargo().args(unit)));
+    let tested = step("unit and property tests", || run_command(cargo().args(unit).envs(extent.variable())));
     library.join().expect("a step returns its error")?;
     tested?;
     let dist = step("the command and what else is installed", dist::checked)?;
@@ -56,11 +68,7 @@ pub fn run(extent: Extent) -> Result<()> {
         tests.args(["test", "-p", "ampl-tests", "-p", "ampl-cli", "--no-fail-fast", "--lib"]);
         tests.args(END_TO_END.iter().flat_map(|name| ["--test", name])).args(["--", JOBS_AT_ONCE]);
         tests.env("AMPL_TEST_DIST", &dist);
-        match extent {
-            Extent::Quick => _ = tests.env("AMPL_TEST_EXTENT", "quick"),
-            Extent::Usual => {}
-            Extent::All => _ = tests.env("AMPL_TEST_EXTENT", "all"),
-        }
+        tests.envs(extent.variable());
         run_command(&mut tests)
     })?;
     println!("== every check passed in {:.0} s", started.elapsed().as_secs_f64());

@@ -35,6 +35,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("ampl-client", &["ampl-core"]),
     ("ampl-export", &["ampl-analysis", "ampl-client", "ampl-core", "ampl-reader", "ampl-trace"]),
     ("ampl-otf2", &["ampl-analysis", "ampl-core", "ampl-export", "ampl-reader", "ampl-trace"]),
+    ("ampl-fuzzed", &["ampl-analysis", "ampl-client", "ampl-core", "ampl-export", "ampl-trace"]),
     ("ampl-html", &["ampl-analysis", "ampl-client", "ampl-core", "ampl-reader", "ampl-report"]),
     ("ampl-launch", &["ampl-core", "ampl-reader", "ampl-report", "ampl-trace"]),
     ("ampl-preload", &["ampl-agent", "ampl-client", "ampl-core", "ampl-trace"]),

@@ -1,0 +1,6 @@
+//! A file of topology patterns of any bytes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| ampl_fuzzed::pattern::check(bytes));

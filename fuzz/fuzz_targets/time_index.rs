@@ -1,0 +1,6 @@
+//! An index of times of any bytes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| ampl_fuzzed::time_index::check(bytes));
