@@ -96,7 +96,7 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
     let (mut printed, mut untimed) = (0u64, 0u64);
     // Ranks of which no call is stored, and the first of them.
     let mut empty: (u64, Option<u32>) = (0, None);
-    output::print(|out| {
+    output::print_as(args.json, |out| {
         for &number in &ranks {
             lines.symbols.next_rank();
             let Some(rank) = run.rank(number) else { continue };

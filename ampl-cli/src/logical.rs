@@ -90,7 +90,7 @@ fn write_rank(args: &Args, program: &Program, rank: u32, path: &Path) -> anyhow:
     if !args.json {
         return output::print(|out| text::write_rank(out, program, rank));
     }
-    output::print(|out| {
+    output::print_as(true, |out| {
         let mut seq: BTreeMap<u32, u64> = BTreeMap::new();
         for (thread, label, times) in program.runs(rank) {
             let Some(call) = program.call(label, rank) else { continue };

@@ -2,19 +2,25 @@
 
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
 
+use ampl_report::terminal::Plain;
 use serde::Serialize;
 
 use crate::failure::{Failure, OTHER};
 
-/// Standard output, buffered.
-pub type Stdout = BufWriter<StdoutLock<'static>>;
+/// Standard output, buffered; names in it steer no terminal.
+pub type Stdout = BufWriter<Plain<StdoutLock<'static>>>;
 
 /// Lets `write` print; a reader that has seen enough (`| head`) is no error.
 ///
 /// # Errors
 /// A [`Failure`] where it cannot be written.
 pub fn print(write: impl FnOnce(&mut Stdout) -> io::Result<()>) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    print_as(false, write)
+}
+
+/// [`print`] of `json`, or of text.
+pub fn print_as(json: bool, write: impl FnOnce(&mut Stdout) -> io::Result<()>) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(Plain::new(io::stdout().lock(), json));
     match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {
             // The rest of the buffer has no reader; dropping it whole would try to write it.
@@ -28,20 +34,14 @@ pub fn print(write: impl FnOnce(&mut Stdout) -> io::Result<()>) -> anyhow::Resul
     }
 }
 
-/// Prints `text`.
-///
-/// # Errors
-/// Errors of [`print`].
+/// Prints `text`; errors are those of [`print`].
 pub fn text(text: &str) -> anyhow::Result<()> {
     print(|out| out.write_all(text.as_bytes()))
 }
 
-/// Prints `value` as one JSON document.
-///
-/// # Errors
-/// Errors of [`print`].
+/// Prints `value` as one JSON document; errors are those of [`print`].
 pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
-    print(|out| {
+    print_as(true, |out| {
         serde_json::to_writer_pretty(&mut *out, value)?;
         writeln!(out)
     })

@@ -48,6 +48,7 @@ pub mod strata;
 mod strata_comparison;
 pub mod strata_file;
 pub mod summary;
+pub mod terminal;
 pub mod timesteps;
 pub mod topology;
 pub mod unstored;
