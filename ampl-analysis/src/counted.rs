@@ -37,14 +37,15 @@ pub fn in_counted_span(rank: &RankTrace) -> Option<impl Fn(&WindowSummary) -> bo
 /// A time in which calls were only counted.
 #[derive(Clone, Copy, Debug)]
 struct Span {
-    /// From, to: nanoseconds since the rank's start.
+    /// From, to: nanoseconds since T0.
     time: (f64, f64),
     /// The windows that were open then: the first and the last.
     windows: (u64, u64),
 }
 
 fn spans(rank: &RankTrace) -> Vec<Span> {
-    let end = rank.process.elapsed_ns as f64;
+    let start = rank.windows.entries().first().map_or(0, |window| window.start_ns);
+    let end = start as f64 + rank.process.elapsed_ns as f64;
     let (mut spans, mut since) = (Vec::new(), None);
     let mut steps: Vec<&Step> = rank.process.steps.iter().filter(|step| step.level != Level::Clock).collect();
     // One that had no room for a record is listed last.

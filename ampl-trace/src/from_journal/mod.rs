@@ -138,6 +138,9 @@ pub fn compact_within(bytes: &[u8], settings: Settings, within: Within) -> Resul
     let step = lacking(missing, clock, &out.rank);
     let limit = limited.then_some(Limit::MaxMemory);
     out.rank.process.steps.extend(step.map(|step| Step { limit, ..step }));
+    if let Some(ran_ns) = ran_ns(&journal.header, out.rank.windows.entries()) {
+        out.rank.process.elapsed_ns = ran_ns;
+    }
     after.decide(out.rank.windows.entries_mut());
     within.apply(Quantity::Calls.slot(), &mut out.rank);
     let mut encoder = Encoder::new(settings);
@@ -155,6 +158,14 @@ pub fn compact_within(bytes: &[u8], settings: Settings, within: Within) -> Resul
     let places = lines.iter().map(|line| line.read(&out, &handles, &journal.header, clock)).collect();
     out.rank.process.threads = places;
     Ok(out)
+}
+
+/// Time from the start of the first of `windows` to the last reading of the clock, nanoseconds; `None` without windows. The
+/// first reading is older: `MPI_Init` comes between.
+fn ran_ns(header: &[u64], windows: &[WindowSummary]) -> Option<u64> {
+    let (first, last) = windows.first().zip(windows.last())?;
+    let read_ns = header[word::NANOS_LAST] as i64;
+    u64::try_from(read_ns.max(last.end_ns).saturating_sub(first.start_ns)).ok()
 }
 
 /// Step to calls that are not stored, from the first of these `ticks` that is not 0: there was no room for more calls,

@@ -374,6 +374,20 @@ fn any_record(kinds: std::ops::RangeInclusive<u8>) -> impl Strategy<Value = Vec<
     )
 }
 
+/// The first reading of the clock is older than the first window: `MPI_Init` is no part of the run.
+#[test]
+fn a_rank_runs_from_its_first_window_on() {
+    let mut bytes = small_journal();
+    // 1,000 ticks earlier, at the same rate.
+    for (at, value) in [(word::TICKS_FIRST, 0u64), (word::NANOS_FIRST, (-550i64) as u64)] {
+        bytes[8 * at..8 * at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    let found = compacted(&bytes).unwrap().rank;
+    let first = found.windows.entries()[0].start_ns;
+    assert_eq!(found.process.elapsed_ns, (3950 - first) as u64);
+    assert_eq!(found.process.elapsed_ns, compacted(&small_journal()).unwrap().rank.process.elapsed_ns);
+}
+
 #[test]
 fn a_journal_becomes_what_it_says() {
     let found = compacted(&small_journal()).unwrap();
