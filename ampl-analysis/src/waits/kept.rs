@@ -275,7 +275,8 @@ impl<'a> Observer<'a> {
         let Some(&(last, _, least)) = kept.iter().min_by_key(|(_, _, duration)| *duration) else { return };
         let bare =
             self.shortest.get(&function).is_some_and(|&shortest| least <= shortest.saturating_mul(BARE));
-        let (mut causes, mut any) = (BTreeMap::<u32, u64>::new(), false);
+        // By the place of those that wait: ranks may make the same call at several places.
+        let mut causes: BTreeMap<usize, BTreeMap<u32, u64>> = BTreeMap::new();
         for &(arrival, timed, duration) in kept {
             if arrival.at.rank == last.at.rank {
                 continue;
@@ -285,19 +286,19 @@ impl<'a> Observer<'a> {
             if ns == 0 || !self.takes(arrival.at.rank, &timed) {
                 continue;
             }
-            any = true;
             if all || bare {
                 let since = self.since(last.at.rank, arrival.at.rank, None);
                 let culprit = (last.at.rank, &last.stamp, since);
                 let charged = (arrival.actor, &arrival.at);
                 let main = self.charge(charged, Kind::LastToArrive, ns, 0, culprit);
-                main.into_iter().for_each(|(main, ns)| *causes.entry(main).or_default() += ns);
+                let own = causes.entry(self.places.number(&arrival.at)).or_default();
+                main.into_iter().for_each(|(main, ns)| *own.entry(main).or_default() += ns);
             } else {
                 self.group(&arrival.at, Kind::LastToArrive).unknown_ns += ns;
             }
         }
-        if any && (all || bare) {
-            let group = self.group(&last.at, Kind::LastToArrive);
+        for (place, causes) in causes {
+            let group = self.found.groups.entry((place, Kind::LastToArrive)).or_default();
             group.instances += 1;
             let main = causes.into_iter().max_by_key(|(_, ns)| *ns).map_or(last.at.rank, |(main, _)| main);
             let own = group.causes.entry(main).or_default();

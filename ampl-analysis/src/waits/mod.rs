@@ -192,7 +192,7 @@ pub fn waits(trace: &Trace, part: &Selection, symbols: &mut Symbols) -> Waits {
     let matched =
         Matched { messages: outcome.messages, collectives: outcome.collectives, ..observed.matched };
     let between = between::between(trace, &observed, &rows, causes::elapsed(trace));
-    let unexamined = unexamined(trace, mpi_ns);
+    let unexamined = unexamined(trace, &rows, mpi_ns);
     let unreturned_ns = u64::try_from(unfinished_ns(trace)).unwrap_or(0);
     Waits {
         rows,
@@ -208,9 +208,16 @@ pub fn waits(trace: &Trace, part: &Selection, symbols: &mut Symbols) -> Waits {
 }
 
 /// Functions of [`Waits::unexamined`] that have a part of `mpi_ns` that is worth a line.
-fn unexamined(trace: &Trace, mpi_ns: u64) -> Vec<(&'static str, u64)> {
+fn unexamined(trace: &Trace, rows: &[Row], mpi_ns: u64) -> Vec<(&'static str, u64)> {
     let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
-    for known in trace.totals.known().filter(|known| is_unexamined(Function(known.function))) {
+    // The end of a collective that does not block shows in calls that end messages, too.
+    let begins = trace.totals.known().any(|known| is_begun_collective(Function(known.function)));
+    let is_end = |function: Function| {
+        let is_told = rows.iter().any(|row| row.function == function.name());
+        begins && !is_told && class_of(function) == Some(Class::Completion)
+    };
+    let is_meant = |function: Function| is_unexamined(function) || is_end(function);
+    for known in trace.totals.known().filter(|known| is_meant(Function(known.function))) {
         let ns = functions.entry(Function(known.function).name()).or_default();
         *ns = ns.saturating_add(known.total.time_ns);
     }
@@ -218,6 +225,28 @@ fn unexamined(trace: &Trace, mpi_ns: u64) -> Vec<(&'static str, u64)> {
     functions.retain(|(_, ns)| *ns as f64 >= WORTH * mpi_ns as f64 && *ns > 0);
     functions.sort_by_key(|&(name, ns)| (std::cmp::Reverse(ns), name));
     functions
+}
+
+fn class_of(function: Function) -> Option<Class> {
+    FUNCTIONS.get(usize::from(function.0)).map(|spec| spec.class)
+}
+
+/// True of calls that begin a collective, which another call completes.
+fn is_begun_collective(function: Function) -> bool {
+    let Some(spec) = FUNCTIONS.get(usize::from(function.0)) else { return false };
+    let messages = matches!(
+        spec.traffic,
+        Traffic::Send
+            | Traffic::Recv
+            | Traffic::Sendrecv
+            | Traffic::SendrecvReplace
+            | Traffic::Put
+            | Traffic::Get
+    );
+    let others = spec.traffic.is_file() || spec.traffic.is_window();
+    let moves = spec.traffic != Traffic::None || spec.name.starts_with("MPI_Ibarrier");
+    spec.class == Class::PersistentCollective
+        || spec.class == Class::Nonblocking && moves && !messages && !others
 }
 
 /// True of calls that may wait for some of the other ranks: prefix reductions, neighbours, windows, files, probes.

@@ -104,6 +104,41 @@ fn the_last_to_arrive_is_named_with_times_and_without() {
     }
 }
 
+/// Ranks make the same call at two places, as in the branches for the root and the others.
+#[test]
+fn a_rank_that_is_late_at_a_place_of_its_own_is_named() {
+    let mut all = ranks(halves);
+    for number in 0..STEPS {
+        compute(&mut all, number, &[0]);
+        let end = all.iter().map(Timed::now).max().unwrap_or(0) + 10_000;
+        for (rank, own) in (0..).zip(&mut all) {
+            own.until("MPI_Barrier", if rank == 0 { 41 } else { 42 }, &[world()], end);
+        }
+    }
+    let found = finish(all, |_| true);
+    let [row] = &found.rows[..] else { panic!("{found:#?}") };
+    assert_eq!(
+        (row.causing.ranks.clone(), row.instances),
+        (Some([0].into_iter().collect()), STEPS),
+        "{row:#?}"
+    );
+}
+
+/// Where collectives do not block, the wait is in a call that may as well be for messages.
+#[test]
+fn ends_of_collectives_that_do_not_block_are_not_examined() {
+    let run = |begins: &str| {
+        let mut all = ranks(halves);
+        for own in &mut all {
+            let now = own.now();
+            own.until(begins, 50, &[world(), 7], now + 1000);
+            own.until("MPI_Wait", 51, &[7, status_word(0, 0)], now + 5 * MS);
+        }
+        finish(all, |_| true).unexamined.into_iter().map(|(function, _)| function).collect::<Vec<_>>()
+    };
+    assert_eq!((run("MPI_Ibarrier"), run("MPI_Comm_test_inter")), (vec!["MPI_Wait"], vec![]));
+}
+
 /// Once in fifty steps a rank comes very late; in the others any rank is the last.
 #[test]
 fn a_rank_that_is_late_once_and_costs_much_is_named() {
