@@ -30,6 +30,8 @@ const AGAINST_OTHERS: f64 = -0.5;
 const EXPLAINED: f64 = 0.3;
 /// Least difference of the longest compute time of a step and the mean, over the mean.
 const DIFFERS: f64 = 0.25;
+/// Part of the time by which ranks compute longest in steps that one of them may have, where they do so in turn.
+const LEADS: f64 = 0.7;
 /// The mean duration of a call in the last quarter over that in the first, from which on it grows.
 const GROWS: f64 = 2.0;
 
@@ -87,6 +89,9 @@ impl Steps {
     pub fn in_turn(&self, ranks: u32) -> Option<InTurn> {
         let (mut by_number, mut alone) = (BTreeMap::<u64, Vec<[f64; 2]>>::new(), Vec::new());
         let (mut compute, mut mpi) = (0.0, 0.0);
+        if self.led() > LEADS {
+            return None;
+        }
         for own in self.ranks.iter().filter(|own| own.len() > 1) {
             let sum = |of: fn(&Step) -> f64| own.iter().map(of).sum::<f64>();
             let sums = [sum(|step| step.compute), sum(|step| step.mpi)];
@@ -120,6 +125,24 @@ impl Steps {
         let pairs: Vec<[f64; 2]> = together.iter().flat_map(less).collect();
         let of_others = found(&pairs, among, AGAINST_OTHERS);
         of_others.or_else(|| found(&alone, expected_most(&alone, ranks), AGAINST))
+    }
+
+    /// Part of the time by which the rank that computes longest in a step exceeds the others that one rank has, in [0, 1]; 0
+    /// where few steps have times of several ranks.
+    fn led(&self) -> f64 {
+        let mut steps: BTreeMap<u64, Vec<(f64, usize)>> = BTreeMap::new();
+        for (rank, own) in self.ranks.iter().enumerate().filter(|(_, own)| own.len() > 1) {
+            own.iter().for_each(|step| steps.entry(step.number).or_default().push((step.compute, rank)));
+        }
+        let (mut leads, mut count) = (vec![0.0; self.ranks.len()], 0);
+        for step in steps.values().filter(|step| step.len() > 1) {
+            let mean = step.iter().map(|own| own.0).sum::<f64>() / step.len() as f64;
+            let Some(&(most, rank)) = step.iter().max_by(|a, b| a.0.total_cmp(&b.0)) else { continue };
+            (leads[rank], count) = (leads[rank] + most - mean, count + 1);
+        }
+        let all: f64 = leads.iter().sum();
+        let most = leads.into_iter().fold(0.0, f64::max);
+        if count >= FEWEST && all > 0.0 { most / all } else { 0.0 }
     }
 
     /// Mean duration of a call in the first and in the last quarter of the steps, nanoseconds, where it grows throughout.
@@ -341,6 +364,8 @@ mod tests {
         for compute in [
             // One rank throughout.
             (|_, rank| if rank == 2 { 24 * MS } else { 6 * MS }) as fn(u64, u32) -> u64,
+            // One rank now and then.
+            |step, rank| if rank == 1 && step % 4 == 0 { 40 * MS } else { 2 * MS },
             // All at once.
             |step, _| if step % 4 == 0 { 24 * MS } else { 6 * MS },
             |_, _| 6 * MS,
