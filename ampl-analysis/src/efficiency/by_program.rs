@@ -1,5 +1,6 @@
 //! Efficiencies of each program of a job of several: programs do different work, so their ranks are not compared.
 
+use ampl_core::mpi::{Class, Function};
 use ampl_core::units::RankSet;
 use ampl_trace::Trace;
 use serde::Serialize;
@@ -8,9 +9,15 @@ use super::run::run_times_of;
 use super::shares::Shares;
 use crate::coverage::Extent;
 use crate::programs;
+use crate::window_times::Times;
 
 /// Least difference of the shares that two programs compute at which the one that computes more is named, in (0, 1).
 const APART: f64 = 0.05;
+
+/// Part of the calls of a rank that ask whether something has arrived, from which on it does nothing else.
+const POLLS: f64 = 0.9;
+/// Processor time over the time outside of MPI, below which a rank sleeps there.
+const AWAKE: f64 = 0.5;
 
 /// Efficiencies of the ranks of one program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -19,7 +26,8 @@ pub struct OfProgram {
     pub program: String,
     /// Its ranks, `0-3,8`.
     pub ranks: String,
-    /// Share of its ranks' time that computes; none, as the next two, where too little was measured.
+    /// Share of its ranks' time that computes; none, as the next two, where too little was measured, and of a program that
+    /// sleeps between its polls.
     pub parallel: Option<f64>,
     /// Mean over greatest compute time of its ranks.
     pub load_balance: Option<f64>,
@@ -44,10 +52,12 @@ pub fn by_program(trace: &Trace) -> Vec<OfProgram> {
         let ranks = RankSet::parse(&of.ranks).unwrap_or_default();
         let own = run_times_of(trace, &ranks);
         let shares = Shares::of(&own.times).filter(|_| own.extent() != Extent::Little);
+        // What it does between its polls is no computing.
+        let computing = shares.filter(|_| !sleeps_between_polls(trace, &own.times));
         OfProgram {
-            parallel: shares.map(|shares| shares.parallel),
-            load_balance: shares.and_then(|shares| shares.load_balance),
-            communication: shares.map(|shares| shares.communication),
+            parallel: computing.map(|shares| shares.parallel),
+            load_balance: computing.and_then(|shares| shares.load_balance),
+            communication: computing.map(|shares| shares.communication),
             mpi: shares.map(|shares| shares.mpi),
             slowest: shares.and_then(|shares| shares.slowest).filter(|_| own.times.len() > 1),
             coverage: own.coverage.share,
@@ -56,6 +66,21 @@ pub fn by_program(trace: &Trace) -> Vec<OfProgram> {
         }
     };
     programs.into_iter().map(row).collect()
+}
+
+/// True where the rank that is longest outside of MPI asks for something that has not come most of the time, and sleeps
+/// meanwhile: it has the processor for less than half of its time outside of MPI.
+fn sleeps_between_polls(trace: &Trace, times: &[Times]) -> bool {
+    let Some(busiest) = times.iter().max_by(|a, b| a.compute.total_cmp(&b.compute)) else { return false };
+    let Some(process) = trace.rank(busiest.rank).map(|rank| &rank.process) else { return false };
+    let calls = |is_meant: fn(Class) -> bool| -> u64 {
+        let of = process.calls.iter().filter(|(function, _)| is_meant(Function(*function).spec().class));
+        of.map(|(_, calls)| calls).sum()
+    };
+    let polls = calls(|class| class == Class::Poll) as f64;
+    let all = calls(|class| !class.only_asks() && class != Class::Lifecycle) as f64;
+    let processor = process.processor_ns as f64;
+    polls >= POLLS * all && processor > 0.0 && processor < AWAKE * busiest.compute
 }
 
 /// The program whose busiest rank computes for most of its time, where no other of those whose times are known comes
@@ -85,6 +110,24 @@ mod tests {
             slowest: None,
             coverage: 1.0,
         }
+    }
+
+    /// It asks for requests ten times a second.
+    #[test]
+    fn a_server_that_sleeps_between_polls_does_not_compute() {
+        let mut trace = ampl_testkit::times::run(&["a"], 1e9, &vec![vec![Some(0.99e9)]; 4]);
+        let [probe, receive] = ["MPI_Iprobe", "MPI_Recv"].map(|name| Function::by_name(name).unwrap().0);
+        let mut sleeps = |processor_ns, calls: &[(u16, u64)]| {
+            let process = &mut trace.ranks[0].process;
+            (process.processor_ns, process.calls) = (processor_ns, calls.to_vec());
+            let times = run_times_of(&trace, &RankSet::range(0, 0)).times;
+            sleeps_between_polls(&trace, &times)
+        };
+        assert!(sleeps(100_000_000, &[(probe, 400), (receive, 8)]));
+        // It works on what it gets, or its calls are for that; nothing is known of its processor time.
+        assert!(!sleeps(3_900_000_000, &[(probe, 400), (receive, 8)]));
+        assert!(!sleeps(100_000_000, &[(probe, 400), (receive, 80)]));
+        assert!(!sleeps(0, &[(probe, 400), (receive, 8)]));
     }
 
     #[test]
