@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use ampl_core::mpi::{Class, FUNCTIONS};
+
 use super::clock::Clock;
 use crate::journal::{BlockKind, Journal, SITE_WORDS, flag, word};
 use crate::model::{ClockFit, GaveUp, Liveness, Process};
@@ -67,7 +69,13 @@ const CALLS: u64 = 100;
 /// Steps in which the share of a thread is stored.
 const MILLION: f64 = 1e6;
 
-/// Calls and ticks in MPI of a process by thread. A thread takes the place of one that has ended.
+/// True of calls that are made for more than an answer: a thread that leaves MPI to others asks for its rank, too.
+fn may_take_time(function: u16) -> bool {
+    let class = FUNCTIONS.get(usize::from(function)).map(|spec| spec.class);
+    class.is_some_and(|class| !class.only_asks() && class != Class::Lifecycle)
+}
+
+/// Calls that may take time, and ticks in MPI, of a process by thread. A thread takes the place of one that has ended.
 struct Threads(BTreeMap<u32, (u64, u64)>);
 
 impl Threads {
@@ -75,8 +83,11 @@ impl Threads {
         let mut threads: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
         for block in journal.blocks.iter().filter(|block| block.kind == BlockKind::Sites) {
             let (calls, ticks) = threads.entry(block.thread).or_default();
-            for entry in block.words.as_chunks::<SITE_WORDS>().0 {
-                *calls = calls.saturating_add(u64::from_le_bytes(entry[2]));
+            for (index, entry) in block.words.as_chunks::<SITE_WORDS>().0.iter().enumerate() {
+                // The first entry is of several functions.
+                let counts = index == 0 || may_take_time(u64::from_le_bytes(entry[1]) as u16);
+                let own = if counts { u64::from_le_bytes(entry[2]) } else { 0 };
+                *calls = calls.saturating_add(own);
                 *ticks = ticks.saturating_add(u64::from_le_bytes(entry[3]));
             }
         }
@@ -111,6 +122,14 @@ mod tests {
     fn threads(all: &[(u64, u64)]) -> (u32, Option<f64>) {
         let threads = Threads((0..).zip(all.iter().copied()).collect());
         (threads.in_mpi(), threads.main_share())
+    }
+
+    #[test]
+    fn calls_that_only_ask_are_none_of_a_thread_in_mpi() {
+        let takes = ["MPI_Init_thread", "MPI_Comm_rank", "MPI_Finalize", "MPI_Barrier", "MPI_Isend"]
+            .map(|name| may_take_time(ampl_core::mpi::Function::by_name(name).unwrap().0));
+        assert_eq!(takes, [false, false, false, true, true]);
+        assert!(!may_take_time(u16::MAX));
     }
 
     #[test]
