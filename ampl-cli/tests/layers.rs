@@ -90,6 +90,17 @@ fn a_locked_setting_cannot_be_changed() {
         assert_eq!(named.0, 2, "{named:?}");
         assert!(named.2.contains("unset AMPL_DIR"), "{named:?}");
     }
+    // Within a job of `ampl run`, and before the program.
+    let named = said(&place::output(
+        place.command(&["exec", "--checked", "-o", "x", "--", "./app"]).env("AMPL_CONFIG", "job.toml"),
+    ));
+    assert_eq!(named.0, 2, "{named:?}");
+    assert!(
+        named.2.contains(&format!("is locked by the site ({file}): take it out of job.toml")),
+        "{named:?}"
+    );
+    let (code, _, err) = place.said(&["exec", "--", "env", "A=1", "AMPL_CONFIG=job.toml", "./app"]);
+    assert!(code == 2 && err.contains(&file) && err.contains("AMPL_CONFIG before the program"), "{err}");
     // The same value is no change, and what is not locked may be set.
     let same = ["--set", "agent.max_overhead=0.02", "--set", "sampling.seed=5"];
     let (code, out, err) = place.said(&[&["exec"], &same[..], &["--", "./app", "x"]].concat());

@@ -35,7 +35,8 @@ pub fn prepare(request: &Request, checked: bool, command: &[OsString]) -> Result
     if !checked && !environment::is_within() {
         directory::refuse_named(&job)?;
     }
-    let own = &command[prefix::behind(command)..];
+    let (before, own) = command.split_at(prefix::behind(command));
+    job.refuse_hidden(before)?;
     let program = environment::which(Path::new(&own[0]));
     let dir = request.output.clone().or_else(environment::dir);
     let dir = match dir {

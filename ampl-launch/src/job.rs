@@ -123,8 +123,13 @@ impl Job {
         match Config::parse(&text) {
             Ok((config, found)) => {
                 let job = Self { config, source, settings, own, site: below, text, edited };
-                if site == Site::Checked {
-                    job.check_locks(args)?;
+                // `ampl run` hands over what it has checked: a variable of its own was set within the job.
+                let is_own = args.config.is_none() && environment::config().is_some();
+                match site {
+                    Site::Checked => job.check_locks(args.output.is_some())?,
+                    // The directory is the one that `ampl run` names.
+                    Site::Trusted if is_own => job.check_locks(false)?,
+                    Site::Trusted | Site::Ignored => {}
                 }
                 if notices {
                     found.iter().for_each(|notice| notice!("{}", job.place_notice(notice)));
@@ -139,7 +144,7 @@ impl Job {
     }
 
     /// Refuses what the site locks.
-    fn check_locks(&self, args: &Request) -> Result<(), Failure> {
+    fn check_locks(&self, names_directory: bool) -> Result<(), Failure> {
         let Some(site) = &self.site else { return Ok(()) };
         let mut lines = Vec::new();
         let mut refuse = |key: &str, fix: String| {
@@ -164,10 +169,28 @@ impl Job {
                 },
             );
         }
-        if args.output.is_some() && site.locks("output.dir") {
+        if names_directory && site.locks("output.dir") {
             refuse("output.dir", "leave out -o".into());
         }
         if lines.is_empty() { Ok(()) } else { Err(Failure::printed(Kind::Usage, lines.join("\n"))) }
+    }
+
+    /// Refuses `prefix`, the words before a program, where one sets `AMPL_CONFIG` behind the site's back.
+    ///
+    /// # Errors
+    /// A usage [`Failure`] that names the site's file, if that locks anything.
+    pub fn refuse_hidden(&self, prefix: &[OsString]) -> Result<(), Failure> {
+        let name = environment::CONFIG;
+        let sets = |word: &OsString| {
+            word.as_encoded_bytes().strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
+        };
+        let Some(site) = self.site.as_ref().filter(|site| site.locks_any()) else { return Ok(()) };
+        if !prefix.iter().any(sets) {
+            return Ok(());
+        }
+        let what = format!("{name} before the program passes by what the site locks");
+        let fix = "give the job file to ampl run -c, or leave it out";
+        Err(Failure::message(Kind::Usage, what, site.path.display(), fix))
     }
 
     /// The site's file, if any.

@@ -55,6 +55,11 @@ impl SiteFile {
         Ok(Some(Self { path, layer, config, notices }))
     }
 
+    /// `true` if any key is locked.
+    pub fn locks_any(&self) -> bool {
+        !self.layer.locked.is_empty()
+    }
+
     /// `true` if the key, or its table, is locked.
     pub fn locks(&self, path: &str) -> bool {
         let table = path.split('.').next();

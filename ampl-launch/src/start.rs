@@ -96,8 +96,15 @@ pub fn written(inserted: Inserted) -> Result<(Vec<OsString>, Vec<NamedTempFile>)
     let Inserted { mut argv, files, .. } = inserted;
     let mut copies = Vec::new();
     for (at, text) in files {
-        let mut copy = NamedTempFile::with_prefix("ampl-programs-")?;
-        copy.write_all(text.as_bytes())?;
+        let copy = NamedTempFile::with_prefix("ampl-programs-").and_then(|mut copy| {
+            copy.write_all(text.as_bytes())?;
+            Ok(copy)
+        });
+        let copy = copy.map_err(|error| {
+            let what = format!("cannot copy the file of programs: {error}");
+            let place = std::env::temp_dir();
+            Failure::message(Kind::Other, what, place.display(), "let TMPDIR name a directory with room")
+        })?;
         argv[at] = copy.path().into();
         copies.push(copy);
     }
