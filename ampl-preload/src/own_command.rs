@@ -16,7 +16,7 @@ use crate::resolve;
 const VARIABLES: [&str; 6] = ["PATH", "HOME", "TMPDIR", "USER", "LOGNAME", "XDG_CACHE_HOME"];
 
 /// Time that the command may take. It hangs where a file system does not answer, and the program shall not.
-const LONGEST: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(30);
 /// Time between two checks whether it has ended.
 const STEP: Duration = Duration::from_millis(1);
 
@@ -27,7 +27,7 @@ fn command() -> Option<PathBuf> {
     Some(own.parent()?.parent()?.join("bin/ampl")).filter(|path| path.is_file())
 }
 
-/// Starts the command with these `words`, and waits until it has ended, at most ten seconds; `None` where it failed.
+/// Starts the command with these `words`, and waits until it has ended, at most half a minute; `None` where it failed.
 pub fn run(words: &[&OsStr]) -> Option<()> {
     let text = |bytes: &[u8]| CString::new(bytes).ok();
     let ampl = text(command()?.as_os_str().as_bytes())?;
