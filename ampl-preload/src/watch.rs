@@ -79,9 +79,10 @@ extern "C" fn wait(waiting: *mut libc::c_void) -> *mut libc::c_void {
     let mut until = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a place for the time, and a semaphore; nothing interrupts a thread without signals.
     let agreed = unsafe {
-        libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut until);
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut until);
         until.tv_sec += LONG.as_secs() as libc::time_t;
-        libc::sem_timedwait(waiting.agreed.get(), &raw const until) == 0
+        // Not sem_timedwait: the clock of that jumps when it is set.
+        sem_clockwait(waiting.agreed.get(), libc::CLOCK_MONOTONIC, &raw const until) == 0
     };
     if !agreed && waiting.is_first() {
         contained(|| {
@@ -97,6 +98,15 @@ extern "C" fn wait(waiting: *mut libc::c_void) -> *mut libc::c_void {
         });
     }
     ptr::null_mut()
+}
+
+unsafe extern "C" {
+    /// As `sem_timedwait`, by a clock of one's choice; the GNU C library has it since 2.30.
+    fn sem_clockwait(
+        semaphore: *mut libc::sem_t,
+        clock: libc::clockid_t,
+        until: *const libc::timespec,
+    ) -> libc::c_int;
 }
 
 /// A thread that takes none of the signals that are meant for the program; `None` where there can be none.
