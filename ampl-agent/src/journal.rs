@@ -11,6 +11,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -116,7 +117,7 @@ impl Journal {
     /// # Errors
     /// Errors of creating and allocating the file; it must not exist.
     pub fn create(path: &Path, identity: &Identity) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o644).open(path)?;
         Self::begin(file, Some(path.to_owned()), identity).inspect_err(|_| {
             // An empty file would only be in the way.
             let _ = std::fs::remove_file(path);
