@@ -73,8 +73,10 @@ impl Grids {
     /// Grids of `ranks` ranks.
     pub fn new(ranks: u32) -> Self {
         let ranks = ranks.max(1);
+        // The number of ranks may be a damaged journal's: a square need not be one of u32.
+        let is_low = |d: u32, of: u32| d.checked_mul(d).is_some_and(|square| square <= of);
         let divisors =
-            |of: u32| (2..).take_while(move |d| d * d <= of).filter(move |d| of.is_multiple_of(*d));
+            |of: u32| (2..).take_while(move |&d| is_low(d, of)).filter(move |d| of.is_multiple_of(*d));
         let mut all: Vec<u32> = divisors(ranks).flat_map(|d| [d, ranks / d]).chain([1, ranks]).collect();
         all.sort_unstable();
         all.dedup();
@@ -104,5 +106,20 @@ impl Grids {
         }
         grids.whole.truncate(MOST);
         grids
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_of_ranks_has_grids() {
+        assert_eq!(Grids::new(0).whole, Grids::new(1).whole);
+        for ranks in [12, 65_536 * 65_535, u32::MAX] {
+            let grids = Grids::new(ranks);
+            let places = |grid: &Vec<Dimension>| grid.iter().map(|of| u64::from(of.extent)).product::<u64>();
+            assert!(grids.whole.len() > 1 && grids.whole.iter().all(|grid| places(grid) == u64::from(ranks)));
+        }
     }
 }
