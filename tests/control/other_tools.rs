@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ampl_tests::differential::{Same, compare};
 use ampl_tests::job::{Job, Mpi};
-use ampl_tests::place::{Scratch, ampl, dist, program};
+use ampl_tests::place::{Scratch, ampl, dist, home, program};
 use ampl_tests::process;
 use ampl_tests::python;
 use ampl_tests::run::{Form, monitor, parse};
@@ -254,4 +254,60 @@ fn privileged_programs() {
     assert_eq!(alone.status.code(), Some(5), "{}", alone.stderr);
     assert!(watched.stderr.contains("setuid"), "{}", watched.stderr);
     assert!(!place.path().join("result").exists());
+}
+
+/// A program with another user's rights that is linked with libampl takes nothing of it from its environment.
+#[test]
+fn privileged_programs_linked_with_the_library() {
+    // The other user must reach the library and the results.
+    let place = Shared::new();
+    let at = |name: &str| place.0.join(name);
+    std::fs::copy(dist().join("lib/libampl.so"), at("libampl.so")).expect("a directory of ours");
+    let mut compile = Command::new(Mpi::Mpich.compiler());
+    compile.args(["-O1", "-Wl,--no-as-needed"]).arg("-o").arg(at("steady"));
+    compile.arg(at("libampl.so")).arg(format!("-Wl,-rpath,{}", place.0.display()));
+    compile.arg(home().join("programs/steady.c"));
+    process::run(&mut compile, Duration::from_secs(120)).success();
+    std::fs::copy(at("steady"), at("secure")).expect("a directory of ours");
+    if std::os::unix::fs::chown(at("secure"), Some(65534), None).is_err() {
+        eprintln!("SKIPPED: not root, so a setuid program of another user cannot be made here");
+        return;
+    }
+    std::fs::set_permissions(at("secure"), std::fs::Permissions::from_mode(0o4755)).expect("it is ours");
+    let run = |program: &str, config: &str| {
+        let mut command = Command::new(at(program));
+        command.arg("3").current_dir(&place.0);
+        command
+            .env("AMPL_DIR", at(&format!("{program}-run")))
+            .env("AMPL_CONFIG", config)
+            .env("AMPL_EXEC_HOOKS", "nvtx");
+        process::run(&mut command, Duration::from_secs(30)).success()
+    };
+    let watched = run("steady", "");
+    assert_eq!(watched.stdout, "3 turns\n");
+    assert!(at("steady-run/trace.ampl").is_file(), "{}", watched.stderr);
+    for config in ["", "/etc/shadow", "no = \"settings\"\n"] {
+        let secure = run("secure", config);
+        assert_eq!((secure.stdout.as_str(), secure.stderr.as_str()), ("3 turns\n", ""));
+        assert!(!at("secure-run").exists());
+    }
+}
+
+/// A directory that everybody may write to, for as long as this lives.
+struct Shared(std::path::PathBuf);
+
+impl Shared {
+    fn new() -> Self {
+        let place = std::env::temp_dir().join(format!("ampl-test-shared-{}", std::process::id()));
+        std::fs::create_dir(&place).expect("a temporary directory");
+        let mode = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(&place, mode).expect("it is ours");
+        Self(place)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
