@@ -3,8 +3,6 @@
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::yield_suppressor::yielded;
-
 static INVARIANT: OnceLock<bool> = OnceLock::new();
 
 /// True where the time-stamp counter runs at one rate whatever the processor does.
@@ -55,42 +53,6 @@ pub fn thread_cpu_ns() -> i64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// How often a thread has lost its processor to another since a start, beyond the times that it gave its turn away: ranks
-/// that wait in MPI do so again and again, which the system counts, too.
-#[derive(Debug)]
-pub struct Switches {
-    thread: libc::pid_t,
-    before: u64,
-    yielded: u64,
-}
-
-impl Switches {
-    /// The calling thread's from now on.
-    pub fn start() -> Self {
-        // SAFETY: never fails.
-        Self { thread: unsafe { libc::gettid() }, before: switches(), yielded: yielded() }
-    }
-
-    /// Number so far; `None` on another thread.
-    pub fn now(&self) -> Option<u64> {
-        // SAFETY: never fails.
-        let is_own = unsafe { libc::gettid() } == self.thread;
-        let given = || yielded().wrapping_sub(self.yielded);
-        is_own.then(|| switches().saturating_sub(self.before).saturating_sub(given()))
-    }
-}
-
-/// How often the calling thread has lost its processor since it began.
-fn switches() -> u64 {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: fills the structure passed, which is plain data.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    u64::try_from(usage.ru_nivcsw).unwrap_or(0)
-}
-
 /// Now, nanoseconds since the Unix epoch.
 pub fn epoch_ns() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64)
@@ -108,23 +70,4 @@ pub fn pair() -> (u64, i64) {
     };
     let (_, ticks, nanos) = (0..4).map(|_| once()).min().expect("several");
     (ticks, nanos)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn switches_are_the_thread_s_since_the_start() {
-        let before = switches();
-        let counted = Switches::start();
-        assert!(counted.now().is_some_and(|since| since <= switches() - before));
-        // Turns that it gives away are not lost.
-        let given = yielded();
-        (0..1000).for_each(|_| std::thread::yield_now());
-        assert_eq!(yielded() - given, 1000);
-        assert!(counted.now().is_some_and(|since| since <= (switches() - before).saturating_sub(1000)));
-        let other = std::thread::scope(|scope| scope.spawn(|| counted.now()).join());
-        assert_eq!(other.ok(), Some(None));
-    }
 }

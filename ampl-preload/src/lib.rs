@@ -61,6 +61,7 @@ mod resolve;
 mod signals;
 mod sleep;
 mod stack;
+mod switches;
 mod symbol;
 mod thread_state;
 mod tools;

@@ -21,6 +21,7 @@ use crate::hook_plan::FastPath;
 use crate::hot_state;
 use crate::places::Places;
 use crate::pmpi::Pmpi;
+use crate::switches::Switches;
 use crate::tree::Tree;
 use crate::yield_suppressor::YieldSuppressor;
 
@@ -57,7 +58,7 @@ pub struct Process {
     /// Nanoseconds on the monotonic clock at T0 of the job.
     pub epoch: i64,
     /// Switches of the main thread since `MPI_Init` returned.
-    pub switches: clock::Switches,
+    pub switches: Switches,
     /// Objects that handles stand for.
     pub handles: Mutex<Handles>,
     /// This rank's part of the tree.

@@ -57,8 +57,8 @@ fn grow_beyond_the_limit() {
     assert!(refused.is_err() && !path.exists());
 }
 
-/// What a snapshot has no room for goes on in memory, although the file would take something smaller: a reader of the file
-/// must see that it ends there.
+/// Memory takes what comes behind a snapshot without room, although the file would take something smaller: a reader of
+/// the file must see that it ends there.
 #[test]
 fn a_file_that_could_not_grow_once_grows_no_more() {
     alone("full_journal::a_file_that_could_not_grow_once_grows_no_more", grow_less_after_more);

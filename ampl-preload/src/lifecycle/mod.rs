@@ -19,7 +19,6 @@ use ampl_trace::args::index_of_predefined;
 use ampl_trace::model::{GaveUp, RunInfo};
 
 use crate::api;
-use crate::clock;
 use crate::contain::{self, contained, disable};
 use crate::entry::{Origin, entry};
 use crate::environment;
@@ -33,6 +32,7 @@ use crate::large_stack::with_room;
 use crate::presence;
 use crate::process::{Process, UNKNOWN};
 use crate::sleep;
+use crate::switches::Switches;
 use crate::symbol::{self, Symbol};
 use crate::thread_state::ThreadState;
 use crate::yield_suppressor;
@@ -132,7 +132,7 @@ fn make(before: (u64, i64)) -> Option<Box<RunInfo>> {
         no_op: find(ObjectKind::Op, "MPI_NO_OP").map(|(handle, _)| handle),
         gathers: parts.tree.gathers(),
         epoch: parts.epoch,
-        switches: clock::Switches::start(),
+        switches: Switches::start(),
         handles: Mutex::new(handles),
         tree: Mutex::new(parts.tree),
         fortran: parts.fortran,
