@@ -27,7 +27,8 @@ chmod 755 "$secret"
 munged --foreground --force --key-file="$secret/key" --socket="$secret/socket" --pid-file="$secret/pid" \
     --log-file="$secret/log" --seed-file="$secret/seed" > "$at/munged.out" 2>&1 & started+=($!)
 host=$(hostname -s)
-port=$((20000 + $$ % 20000))
+# Three ports of its own, below those that the system gives to connections (from 32768 on).
+port=$((20000 + $$ % 4000 * 3))
 cat > "$at/slurm.conf" << END
 ClusterName=ampl
 SlurmctldHost=$host(127.0.0.1)
