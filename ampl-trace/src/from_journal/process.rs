@@ -46,7 +46,7 @@ pub fn process(journal: &Journal<'_>, clock: Clock) -> Process {
         switches: (header[word::PROCESSOR_NS] > 0).then_some(header[word::SWITCHES]),
         elapsed_ns: header[word::NANOS_LAST].wrapping_sub(header[word::NANOS_FIRST]),
         mpi_threads: threads.in_mpi(),
-        main_share: threads.main_share(),
+        main_share: threads.main_share(header[word::TICKS_LAST].saturating_sub(header[word::TICKS_FIRST])),
         windows: 0,
         calls: Vec::new(),
         clock: (header[word::CLOCK_ERROR] > 0).then(|| ClockFit {
@@ -63,8 +63,12 @@ pub fn process(journal: &Journal<'_>, clock: Clock) -> Process {
     }
 }
 
-/// Least part of the calls, or of the longest time in MPI of a thread, from which on a thread counts as calling MPI.
-const CALLS: u64 = 100;
+/// One part in so many of the longest time in MPI of a thread is the least with which a thread counts as in MPI.
+const IN_MPI: u64 = 100;
+/// The same of the calls, for the main thread, whatever their time.
+const CALLS: u64 = 10;
+/// Part of the run that a thread is in MPI from which on it does nothing else: it is there for the main thread.
+const ALWAYS: f64 = 0.95;
 
 /// Steps in which the share of a thread is stored.
 const MILLION: f64 = 1e6;
@@ -97,7 +101,7 @@ impl Threads {
     /// Number of threads in MPI, 0 unless several: each for at least a hundredth of the longest one's time. So a helper
     /// that makes a few calls does not halve the share of the others.
     fn in_mpi(&self) -> u32 {
-        let least = self.0.values().map(|own| own.1).max().map_or(1, |most| most / CALLS).max(1);
+        let least = self.0.values().map(|own| own.1).max().map_or(1, |most| most / IN_MPI).max(1);
         match self.0.values().filter(|own| own.1 >= least).count() as u32 {
             0 | 1 => 0,
             several => several,
@@ -105,12 +109,15 @@ impl Threads {
     }
 
     /// The part of the time in MPI that the thread that called `MPI_Init` has, where others have a part, too; `None`
-    /// where it leaves MPI to them, with less than a hundredth of the calls and of the time.
-    fn main_share(&self) -> Option<f64> {
+    /// where it leaves MPI to them, with less than a tenth of the calls and a hundredth of the time, unless another is in MPI
+    /// for all of the `run`, ticks.
+    fn main_share(&self, run: u64) -> Option<f64> {
         let sum = |of: fn(&(u64, u64)) -> u64| self.0.values().map(of).fold(0, u64::saturating_add);
         let (all_calls, all_ticks) = (sum(|own| own.0), sum(|own| own.1));
         let &(calls, ticks) = self.0.get(&0).filter(|own| 0 < own.1 && own.1 < all_ticks)?;
-        let is_calling = calls >= all_calls / CALLS || ticks >= all_ticks / CALLS;
+        let others = self.0.iter().filter(|(thread, _)| **thread > 0).map(|(_, own)| own.1);
+        let always = others.max().unwrap_or(0) as f64 >= ALWAYS * run as f64;
+        let is_calling = always || calls >= all_calls / CALLS || ticks >= all_ticks / IN_MPI;
         is_calling.then(|| (MILLION * ticks as f64 / all_ticks as f64).ceil() / MILLION)
     }
 }
@@ -121,7 +128,7 @@ mod tests {
 
     fn threads(all: &[(u64, u64)]) -> (u32, Option<f64>) {
         let threads = Threads((0..).zip(all.iter().copied()).collect());
-        (threads.in_mpi(), threads.main_share())
+        (threads.in_mpi(), threads.main_share(100_000))
     }
 
     #[test]
@@ -138,8 +145,11 @@ mod tests {
         // A helper that waits for requests all the time.
         assert_eq!(threads(&[(1000, 7000), (10, 93_000)]), (2, Some(0.07)));
         assert_eq!(threads(&[(1000, 500), (10, 99_500)]), (0, Some(0.005)));
-        // It leaves MPI to others.
+        // One that polls all the time.
+        assert_eq!(threads(&[(10, 500), (90_000, 99_500)]), (0, Some(0.005)));
+        // It leaves MPI to others, and meets them now and then.
         assert_eq!(threads(&[(2, 30), (1000, 90_000), (1000, 80_000)]), (2, None));
+        assert_eq!(threads(&[(9, 200), (200, 30_000), (200, 30_000)]), (2, None));
         assert_eq!(threads(&[(0, 0), (1000, 90_000)]), (0, None));
         assert_eq!(threads(&[(1000, 50), (1000, 50), (1000, 100)]), (3, Some(0.25)));
     }
