@@ -14,8 +14,8 @@ use crate::window_times::Times;
 /// Least difference of the shares that two programs compute at which the one that computes more is named, in (0, 1).
 const APART: f64 = 0.05;
 
-/// Part of the calls of a rank that ask whether something has arrived, from which on it does nothing else.
-const POLLS: f64 = 0.9;
+/// Part of the calls of a rank that ask whether something has arrived, from which on it serves others.
+const POLLS: f64 = 0.2;
 /// Processor time over the time outside of MPI, below which a rank sleeps there.
 const AWAKE: f64 = 0.5;
 
@@ -68,7 +68,7 @@ pub fn by_program(trace: &Trace) -> Vec<OfProgram> {
     programs.into_iter().map(row).collect()
 }
 
-/// True where the rank that is longest outside of MPI asks for something that has not come most of the time, and sleeps
+/// True where the rank that is longest outside of MPI asks again and again whether something has come, and sleeps
 /// meanwhile: it has the processor for less than half of its time outside of MPI.
 fn sleeps_between_polls(trace: &Trace, times: &[Times]) -> bool {
     let Some(busiest) = times.iter().max_by(|a, b| a.compute.total_cmp(&b.compute)) else { return false };
@@ -126,7 +126,7 @@ mod tests {
         assert!(sleeps(100_000_000, &[(probe, 400), (receive, 8)]));
         // It works on what it gets, or its calls are for that; nothing is known of its processor time.
         assert!(!sleeps(3_900_000_000, &[(probe, 400), (receive, 8)]));
-        assert!(!sleeps(100_000_000, &[(probe, 400), (receive, 80)]));
+        assert!(!sleeps(100_000_000, &[(probe, 10), (receive, 80)]));
         assert!(!sleeps(0, &[(probe, 400), (receive, 8)]));
     }
 
