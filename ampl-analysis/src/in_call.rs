@@ -187,6 +187,18 @@ pub fn unfinished_ns(trace: &Trace) -> i64 {
     trace.ranks.iter().flat_map(|rank| &rank.process.threads).map(|thread| thread.inside_ns(end)).sum()
 }
 
+/// Threads whose calls are known, or ranks where none of a rank's is.
+pub fn threads(trace: &Trace) -> usize {
+    trace.ranks.iter().map(|rank| rank.process.threads.len().max(1)).sum()
+}
+
+/// [Unfinished time](unfinished_ns) over that of all [threads]; `None` where the end of the run is not known.
+pub fn unfinished_share(trace: &Trace) -> Option<f64> {
+    let end = trace.run.end.filter(|end| end.basis != EndBasis::LastCall)?;
+    let all = end.at_ns as f64 * threads(trace) as f64;
+    (all > 0.0).then(|| unfinished_ns(trace) as f64 / all)
+}
+
 fn place(
     process: &Process,
     thread: &ThreadPlace,

@@ -28,6 +28,7 @@ pub mod mpi;
 pub mod naming;
 pub mod nodes;
 pub mod permute;
+pub mod plain;
 pub mod plan;
 pub mod process_stat;
 pub mod program;

@@ -28,10 +28,7 @@ macro_rules! notice {
     }};
 }
 
-/// `text` without characters that steer a terminal: records and runs may be another's.
-pub fn plain(text: &str) -> String {
-    text.replace(|letter: char| letter.is_control() && !matches!(letter, '\n' | '\t'), "\u{fffd}")
-}
+pub use ampl_core::plain::plain;
 
 pub mod apart;
 pub mod application;

@@ -1,5 +1,7 @@
 //! Numbers as people read them.
 
+use ampl_core::units::RankSet;
+
 /// `nanos` with a unit, three significant digits: `412 ns`, `1.23 ms`, `61.5 s`.
 pub fn duration(nanos: f64) -> String {
     let (scale, unit) = match nanos.abs() {
@@ -161,6 +163,14 @@ impl Unit {
             Self::Bytes => bytes(value),
             Self::Plain => digits(value),
         }
+    }
+}
+
+/// `rank 3`, or `2 ranks (0-1)`.
+pub fn ranks(ranks: &RankSet) -> String {
+    match ranks.len() {
+        1 => format!("rank {ranks}"),
+        several => format!("{} ({ranks})", plural(several, "rank")),
     }
 }
 

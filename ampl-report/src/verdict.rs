@@ -9,7 +9,7 @@ use ampl_analysis::stop::Stop;
 use ampl_analysis::verdict::{Basis, Evidence, Finding, Kind, Next, Place, Unranked};
 use ampl_core::units::RankSet;
 
-use crate::human::{count, digits, duration, percent, plural};
+use crate::human::{count, digits, duration, percent, plural, ranks};
 use crate::processors;
 
 /// Title of a kind of finding, for people.
@@ -130,10 +130,6 @@ fn unreturned(finding: &Finding, cost: &str) -> String {
         (&finding.evidence, &finding.place)
     else {
         return String::new();
-    };
-    let ranks = |ranks: &RankSet| match ranks.len() {
-        1 => format!("rank {ranks}"),
-        several => format!("{} ({ranks})", plural(several, "rank")),
     };
     let (verb, until) = match (is_now, waiting.len()) {
         (true, 1) => ("is", "until now"),

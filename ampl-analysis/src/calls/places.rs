@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ampl_core::mpi::{Class, FUNCTIONS};
+use ampl_core::mpi::FUNCTIONS;
 use ampl_reader::sites::Symbols;
 use ampl_trace::Trace;
 use ampl_trace::totals::{Known, SEVERAL};
@@ -105,8 +105,8 @@ impl<'a> Places<'a> {
         let (mut numbers, mut sites) = (Vec::new(), Vec::new());
         for (number, parts) in parts.iter().filter_map(|(number, parts)| Some(((*number)?, parts))) {
             let place = &places[number];
-            let class = FUNCTIONS.get(usize::from(place.function)).map(|spec| spec.class);
-            let counts = class.is_some_and(|class| !class.only_asks() && class != Class::Lifecycle);
+            let spec = FUNCTIONS.get(usize::from(place.function));
+            let counts = spec.is_some_and(|spec| spec.class.is_work());
             let &(module, offset) = place.addresses.first().unwrap_or(&NOWHERE);
             let function = symbols.function(module, offset).filter(|_| counts && place.callers.is_empty());
             let Some(function) = function else { continue };

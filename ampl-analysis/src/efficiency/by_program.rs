@@ -78,7 +78,7 @@ fn sleeps_between_polls(trace: &Trace, times: &[Times]) -> bool {
         of.map(|(_, calls)| calls).sum()
     };
     let polls = calls(|class| class == Class::Poll) as f64;
-    let all = calls(|class| !class.only_asks() && class != Class::Lifecycle) as f64;
+    let all = calls(Class::is_work) as f64;
     let processor = process.processor_ns as f64;
     polls >= POLLS * all && processor > 0.0 && processor < AWAKE * busiest.compute
 }

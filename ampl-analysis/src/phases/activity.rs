@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use ampl_core::config::{Marker, Quantity};
-use ampl_core::mpi::{Class, FUNCTION_COUNT, Function, ids};
+use ampl_core::mpi::{FUNCTION_COUNT, Function, ids};
 use ampl_core::plan::Plan;
 use ampl_trace::model::{Level, call_path};
 use ampl_trace::record::{CALL_MISS, GAP};
@@ -190,8 +190,7 @@ impl Sums {
         if !is_call {
             return None;
         }
-        let class = Function(signature.function).spec().class;
-        if class.only_asks() || class == Class::Lifecycle {
+        if !Function(signature.function).spec().class.is_work() {
             return None;
         }
         let site = signature.site.checked_sub(1);

@@ -27,7 +27,7 @@ impl Purpose {
     /// Purpose of the function of that number; `None` for those that take no notable time, or begin and end MPI.
     pub fn of(function: u16) -> Option<Self> {
         let FunctionSpec { name, traffic, class, .. } = FUNCTIONS.get(usize::from(function))?;
-        if matches!(class, Class::Lifecycle | Class::Local | Class::CountOnly) {
+        if !class.is_work() {
             return None;
         }
         Some(match (class, traffic) {

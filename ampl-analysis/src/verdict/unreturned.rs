@@ -25,15 +25,10 @@ struct Group {
 
 /// The calls that most ranks of an unfinished run had not returned from for longest, if they take enough of its time.
 pub fn of(trace: &Trace) -> Option<Finding> {
-    let end = trace.run.end.filter(|end| end.basis != EndBasis::LastCall)?;
+    let share = in_call::unfinished_share(trace).filter(|&share| share >= LEAST)?;
+    let end = trace.run.end?;
     let comms = Communicators::of(trace);
     let rows = in_call::rows(trace, &comms, &mut Symbols::default());
-    let threads: usize = trace.ranks.iter().map(|rank| rank.process.threads.len().max(1)).sum();
-    // Without an end there is no time.
-    let share = in_call::unfinished_ns(trace) as f64 / (end.at_ns as f64 * threads as f64).max(1.0);
-    if share < LEAST {
-        return None;
-    }
     let mut groups: BTreeMap<(&str, Option<&str>), Group> = BTreeMap::new();
     let inside = rows.iter().filter(|row| !row.place.polling);
     for (row, function) in inside.filter_map(|row| Some((row, row.place.function.as_deref()?))) {

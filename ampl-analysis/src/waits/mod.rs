@@ -16,7 +16,7 @@ pub(crate) mod places;
 
 use std::collections::BTreeMap;
 
-use ampl_core::mpi::{Class, FUNCTIONS, Function, Traffic};
+use ampl_core::mpi::{Class, FUNCTIONS, Function, FunctionSpec, Traffic};
 use ampl_core::units::RankSet;
 use ampl_reader::selection::Selection;
 use ampl_reader::sites::Symbols;
@@ -209,17 +209,21 @@ pub fn waits(trace: &Trace, part: &Selection, symbols: &mut Symbols) -> Waits {
 
 /// Functions of [`Waits::unexamined`] that have a part of `mpi_ns` that is worth a line.
 fn unexamined(trace: &Trace, rows: &[Row], mpi_ns: u64) -> Vec<(&'static str, u64)> {
-    let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
-    // The end of a collective that does not block shows in calls that end messages, too.
-    let begins = trace.totals.known().any(|known| is_begun_collective(Function(known.function)));
-    let is_end = |function: Function| {
-        let is_told = rows.iter().any(|row| row.function == function.name());
-        begins && !is_told && class_of(function) == Some(Class::Completion)
+    let calls = || {
+        let known = trace.totals.known();
+        known.filter_map(|known| Some((FUNCTIONS.get(usize::from(known.function))?, known)))
     };
-    let is_meant = |function: Function| is_unexamined(function) || is_end(function);
-    for known in trace.totals.known().filter(|known| is_meant(Function(known.function))) {
-        let ns = functions.entry(Function(known.function).name()).or_default();
-        *ns = ns.saturating_add(known.total.time_ns);
+    // The end of a collective that does not block shows in calls that end messages, too.
+    let begins = calls().any(|(spec, _)| is_begun_collective(spec));
+    let is_end = |spec: &FunctionSpec| {
+        begins && spec.class == Class::Completion && rows.iter().all(|row| row.function != spec.name)
+    };
+    let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
+    for (spec, known) in calls() {
+        if is_unexamined(Function(known.function), spec) || is_end(spec) {
+            let ns = functions.entry(spec.name).or_default();
+            *ns = ns.saturating_add(known.total.time_ns);
+        }
     }
     let mut functions: Vec<_> = functions.into_iter().collect();
     functions.retain(|(_, ns)| *ns as f64 >= WORTH * mpi_ns as f64 && *ns > 0);
@@ -227,31 +231,16 @@ fn unexamined(trace: &Trace, rows: &[Row], mpi_ns: u64) -> Vec<(&'static str, u6
     functions
 }
 
-fn class_of(function: Function) -> Option<Class> {
-    FUNCTIONS.get(usize::from(function.0)).map(|spec| spec.class)
-}
-
 /// True of calls that begin a collective, which another call completes.
-fn is_begun_collective(function: Function) -> bool {
-    let Some(spec) = FUNCTIONS.get(usize::from(function.0)) else { return false };
-    let messages = matches!(
-        spec.traffic,
-        Traffic::Send
-            | Traffic::Recv
-            | Traffic::Sendrecv
-            | Traffic::SendrecvReplace
-            | Traffic::Put
-            | Traffic::Get
-    );
-    let others = spec.traffic.is_file() || spec.traffic.is_window();
-    let moves = spec.traffic != Traffic::None || spec.name.starts_with("MPI_Ibarrier");
-    spec.class == Class::PersistentCollective
-        || spec.class == Class::Nonblocking && moves && !messages && !others
+fn is_begun_collective(spec: &FunctionSpec) -> bool {
+    let between_two =
+        matches!(spec.traffic, Traffic::Send | Traffic::Recv | Traffic::Sendrecv | Traffic::SendrecvReplace);
+    let moves = spec.traffic.is_message() && !between_two || spec.name.starts_with("MPI_Ibarrier");
+    spec.class == Class::PersistentCollective || spec.class == Class::Nonblocking && moves
 }
 
 /// True of calls that may wait for some of the other ranks: prefix reductions, neighbours, windows, files, probes.
-fn is_unexamined(function: Function) -> bool {
-    let Some(spec) = FUNCTIONS.get(usize::from(function.0)) else { return false };
+fn is_unexamined(function: Function, spec: &FunctionSpec) -> bool {
     let neighbours = matches!(
         spec.traffic,
         Traffic::NeighborAllgather

@@ -346,6 +346,11 @@ impl Class {
     pub fn only_asks(self) -> bool {
         matches!(self, Self::Local | Self::CountOnly)
     }
+
+    /// `true` if its calls do more than query, and neither begin nor end MPI: what the program does in MPI.
+    pub fn is_work(self) -> bool {
+        !self.only_asks() && self != Self::Lifecycle
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use ampl_core::units::RankSet;
 use ampl_reader::model::{End, EndBasis, Liveness};
 use ampl_reader::{Communicators, Symbols, Trace};
 
-use crate::human::{count, duration, percent, plural};
+use crate::human::{count, duration, percent, plural, ranks as who};
 use crate::layout::{Page, field, paragraph, title};
 
 /// Places that are shown, those of most ranks first.
@@ -34,11 +34,9 @@ pub(super) fn write(out: &mut Page, trace: &Trace) {
         let more = count((places.len() - SHOWN) as u64);
         field(out, "", &format!("{more} more places: ampl info --json lists them all"));
     }
-    let unfinished = in_call::unfinished_ns(trace) as f64;
-    let threads = trace.ranks.iter().map(|rank| rank.process.threads.len().max(1)).sum::<usize>();
-    let all = end.at_ns as f64 * threads as f64;
-    if unfinished > 0.0 && all > 0.0 && end.basis != EndBasis::LastCall {
-        let share = percent(unfinished / all);
+    if let Some(share) = in_call::unfinished_share(trace).filter(|&share| share > 0.0) {
+        let (unfinished, threads) = (in_call::unfinished_ns(trace) as f64, in_call::threads(trace));
+        let share = percent(share);
         let whose = match threads == trace.ranks.len() {
             true => "the ranks' time".to_owned(),
             false => format!("the time of the ranks' {}", plural(threads as u64, "thread")),
@@ -52,10 +50,6 @@ pub(super) fn write(out: &mut Page, trace: &Trace) {
 }
 
 fn stopped(out: &mut Page, stop: &Stop, end: End) {
-    let who = |ranks: &RankSet| match ranks.len() {
-        1 => format!("rank {ranks}"),
-        several => format!("{} ({ranks})", plural(several, "rank")),
-    };
     let ago = |at_ns: i64| {
         let before = match end.basis {
             EndBasis::Now => "ago",

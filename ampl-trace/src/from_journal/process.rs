@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ampl_core::mpi::{Class, FUNCTIONS};
+use ampl_core::mpi::FUNCTIONS;
 
 use super::clock::Clock;
 use crate::journal::{BlockKind, Journal, SITE_WORDS, flag, word};
@@ -75,8 +75,7 @@ const MILLION: f64 = 1e6;
 
 /// True of calls that are made for more than an answer: a thread that leaves MPI to others asks for its rank, too.
 fn may_take_time(function: u16) -> bool {
-    let class = FUNCTIONS.get(usize::from(function)).map(|spec| spec.class);
-    class.is_some_and(|class| !class.only_asks() && class != Class::Lifecycle)
+    FUNCTIONS.get(usize::from(function)).is_some_and(|spec| spec.class.is_work())
 }
 
 /// Calls that may take time, and ticks in MPI, of a process by thread. A thread takes the place of one that has ended.
