@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ampl_analysis::history::{Change, Row, changes_of};
-use ampl_analysis::record::{Fact, Origin, Record};
+use ampl_analysis::record::{Origin, Record};
 use ampl_core::since;
 use ampl_export::archive::index;
 use ampl_export::history as tables;
@@ -102,9 +102,10 @@ pub fn history(args: &Args) -> anyhow::Result<ExitCode> {
         let what = format!("{number} files are no records: the first: {why}");
         notice!("ampl: {what} ({}): move them elsewhere", place.display());
     }
-    if let Some(what) = text::unread(archive.denied, archive.closed) {
-        notice!("ampl: {what} ({}): ask their owners for permission", args.archive.display());
+    for (what, fix) in text::left_out(archive.denied, archive.closed, archive.passed) {
+        notice!("ampl: {what} ({}): {fix}", args.archive.display());
     }
+    alike.as_ref().and_then(text::unknown_of).iter().for_each(|what| notice!("ampl: {what}"));
     let is_wanted = |row: &Row| {
         args.app.as_ref().is_none_or(|app| *app == row.app)
             && args.user.as_ref().is_none_or(|user| *user == row.user)
@@ -113,10 +114,7 @@ pub fn history(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let mut rows = archive.rows;
     rows.retain(is_wanted);
-    let marks = match like {
-        Some(_) => marks(&args.archive, &rows),
-        None => Vec::new(),
-    };
+    let marks = like.map_or_else(Vec::new, |_| marks(&args.archive, &rows));
     if args.parquet {
         return write_tables(&rows, &args.output);
     }
@@ -127,11 +125,8 @@ pub fn history(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     output::print(|out| text::write(out, &rows, &marks))?;
-    if let Some(record) = alike {
+    if alike.is_some() {
         notice!("ampl: {}", text::verdict(&rows, &marks));
-        if record.arguments_private {
-            notice!("ampl: {}", text::ARGUMENTS_UNKNOWN);
-        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -169,13 +164,9 @@ fn of(path: &Path) -> anyhow::Result<Record> {
 
 /// Changes in `rows`, with the facts that differ between the finished runs around each.
 fn marks(archive: &Path, rows: &[Row]) -> Vec<Mark> {
-    let facts = |at: usize| -> Vec<Fact> {
-        let record = rows.get(at).and_then(|row| index::read(&archive.join(&row.record)).ok());
-        record.map(|record| record.metadata).unwrap_or_default()
-    };
-    let mark = |(at, change): (usize, Change)| {
-        let last = (0..at).rev().find(|&at| rows[at].complete).unwrap_or(at);
-        Mark { row: at, change, differences: text::differences(facts(last), facts(at)) }
+    let mark = |(row, change): (usize, Change)| {
+        let (before, after) = index::facts_around(archive, rows, row);
+        Mark { row, change, differences: text::differences(before, after) }
     };
     changes_of(rows).into_iter().map(mark).collect()
 }

@@ -135,7 +135,7 @@ fn main() -> ExitCode {
         Command::Recover(args) => recover::recover(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::CopyJournals(args) => copying::copy(&args),
-        Command::Pages(args) => pages::write(&args, Cli::command()),
+        Command::Pages(args) => pages::write(&args, &Cli::command()),
     };
     outcome.unwrap_or_else(|error| failure::report(&error))
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Command;
+use clap::builder::{Resettable, Str};
 use clap_complete::Shell;
 
 use crate::failure::{Failure, OTHER};
@@ -21,7 +22,8 @@ pub struct Args {
 ///
 /// # Errors
 /// A [`Failure`] of status 1 where a file cannot be written.
-pub fn write(args: &Args, mut command: Command) -> anyhow::Result<ExitCode> {
+pub fn write(args: &Args, command: &Command) -> anyhow::Result<ExitCode> {
+    let mut command = shown(command);
     let failed = |place: &PathBuf, error: std::io::Error| {
         let what = format!("cannot write: {error}");
         Failure::message(OTHER, what, place.display(), "name a directory that you may write")
@@ -54,8 +56,17 @@ pub fn write(args: &Args, mut command: Command) -> anyhow::Result<ExitCode> {
         write(manual.join(format!("{name}.1")), &mut |file| man.render(file))
     };
     page(&command)?;
-    for own in command.get_subcommands().filter(|own| !own.is_hide_set() && own.get_name() != "help") {
-        page(own)?;
-    }
+    command.get_subcommands().filter(|own| own.get_name() != "help").try_for_each(page)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// `command` without what is hidden: completions would offer it.
+fn shown(command: &Command) -> Command {
+    let own = command.get_subcommands().filter(|own| !own.is_hide_set()).map(shown);
+    let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned();
+    let new = Command::new(command.get_name().to_owned()).args(arguments).subcommands(own);
+    new.version(Resettable::from(command.get_version().map(|text| Str::from(text.to_owned()))))
+        .about(Resettable::from(command.get_about().cloned()))
+        .long_about(Resettable::from(command.get_long_about().cloned()))
+        .after_help(Resettable::from(command.get_after_help().cloned()))
 }

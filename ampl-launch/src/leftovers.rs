@@ -5,13 +5,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ampl_core::naming::{RANKS, node_directory_name};
+use ampl_core::naming::RANKS;
 use serde::Serialize;
 
 use crate::recover::free;
 use ampl_reader::directory::{self, Holder};
 use ampl_report::human::{bytes, plural};
-use ampl_trace::planted;
 
 /// One part in so many of the node's memory file system is too little for a message before a job.
 const SMALL_SHARE: u64 = 16;
@@ -42,14 +41,7 @@ pub fn said() -> Option<String> {
 
 /// Journals of this user's jobs in the node's memory.
 pub fn found() -> Vec<Leftover> {
-    own().map_or_else(Vec::new, |own| found_in(&own))
-}
-
-/// This user's directory in the node's memory; `None` where another has planted it.
-fn own() -> Option<PathBuf> {
-    let user = rustix::process::getuid().as_raw();
-    let own = Path::new("/dev/shm").join(node_directory_name(user));
-    planted::refuse(&own, user).is_ok().then_some(own)
+    directory::own_in_memory().map_or_else(Vec::new, |own| found_in(&own))
 }
 
 /// A message about the dead of `leftovers`, if these take more than `small` bytes.
@@ -73,7 +65,7 @@ pub fn message(leftovers: &[Leftover], small: u64) -> Option<String> {
 
 /// Removes leftovers whose processes are gone; returns a message each.
 pub fn clean() -> Vec<String> {
-    own().iter().for_each(|own| remove_marks(own));
+    directory::own_in_memory().iter().for_each(|own| remove_marks(own));
     let (alive, dead): (Vec<Leftover>, Vec<Leftover>) =
         found().into_iter().partition(|leftover| leftover.alive);
     let mut said: Vec<String> = dead.iter().map(remove).collect();

@@ -26,6 +26,7 @@ mod counters;
 mod counts;
 mod decision;
 mod deferred_mpi;
+mod device_memory;
 mod ending;
 mod entry;
 mod environment;

@@ -1,14 +1,15 @@
 //! ampl's own command, started from a rank.
 //!
 //! By posix_spawn(3), never by fork(2): a copy of this process would have its network's memory. The process that is started
-//! starts another and ends, so that no child is left to a program that waits for all of its own.
+//! starts another and ends, so that no child is left to a program that waits for all of its own; of its end the program
+//! gets no signal.
 
-use std::ffi::{CString, OsStr, c_char};
-use std::mem::MaybeUninit;
+use std::ffi::{CString, OsStr, c_char, c_int, c_void};
+use std::mem::{self, MaybeUninit};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
-use std::{fs, ptr, thread};
+use std::time::Duration;
+use std::{fs, ptr};
 
 use crate::resolve;
 
@@ -19,6 +20,8 @@ const VARIABLES: [&str; 6] = ["PATH", "HOME", "TMPDIR", "USER", "LOGNAME", "XDG_
 const LONGEST: Duration = Duration::from_secs(30);
 /// Time between two checks whether it has ended.
 const STEP: Duration = Duration::from_millis(1);
+/// Bytes of the stack of the process between.
+const STACK: usize = 64 << 10;
 
 /// `bin/ampl` beside the directory of this library.
 fn command() -> Option<PathBuf> {
@@ -45,6 +48,16 @@ fn pointers(texts: &[CString]) -> Vec<*mut c_char> {
     texts.iter().map(|text| text.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect()
 }
 
+/// Arguments of the process between a rank and the command.
+struct Start<'a> {
+    program: &'a CString,
+    actions: *const libc::posix_spawn_file_actions_t,
+    attributes: *const libc::posix_spawnattr_t,
+    words: &'a [*mut c_char],
+    variables: &'a [*mut c_char],
+    longest: Duration,
+}
+
 /// Starts `program`, and waits until it has ended, at most `longest`, after which it is killed; `None` where it failed.
 ///
 /// # Safety
@@ -57,7 +70,6 @@ unsafe fn spawn(
 ) -> Option<()> {
     let mut actions = MaybeUninit::uninit();
     let mut attributes = MaybeUninit::uninit();
-    let (mut child, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     // SAFETY: places for what is initialised here, and destroyed at the end.
     unsafe {
         if libc::posix_spawn_file_actions_init(actions.as_mut_ptr()) != 0
@@ -82,64 +94,79 @@ unsafe fn spawn(
         }
         libc::posix_spawnattr_setsigmask(attributes, blocked.as_ptr());
         libc::posix_spawnattr_setflags(attributes, libc::POSIX_SPAWN_SETSIGMASK as _);
-        // The program may have a handler for the ends of its own children.
-        let mut ends = MaybeUninit::uninit();
-        libc::sigemptyset(ends.as_mut_ptr());
-        libc::sigaddset(ends.as_mut_ptr(), libc::SIGCHLD);
-        libc::pthread_sigmask(libc::SIG_BLOCK, ends.as_ptr(), before.as_mut_ptr());
-        let code = libc::posix_spawn(
-            child.as_mut_ptr(),
-            program.as_ptr(),
-            actions,
-            attributes,
-            words.as_ptr(),
-            variables.as_ptr(),
-        );
-        let ended = code == 0 && ended(child.assume_init(), ends.as_ptr(), longest);
-        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
+        let start = Start { program, actions, attributes, words, variables, longest };
+        let ended = between(&start);
         libc::posix_spawn_file_actions_destroy(actions);
         libc::posix_spawnattr_destroy(attributes);
         ended.then_some(())
     }
 }
 
-/// Waits until process `child` has ended, at most `longest`, and takes its signal back; returns whether it succeeded.
+/// Runs [`start_and_wait`] in a process of its own, on this process's memory, while this thread waits; returns whether it
+/// succeeded.
+///
+/// Its end sends no signal, and only `__WCLONE` waits for it: the program's handler of `SIGCHLD`, and its calls of
+/// wait(2), see nothing. A process that has called execve(2) sends `SIGCHLD` whatever it was started with, so this one
+/// calls it in a child.
 ///
 /// # Safety
-/// `ends` has `SIGCHLD`, which is blocked in this thread.
-unsafe fn ended(child: libc::pid_t, ends: *const libc::sigset_t, longest: Duration) -> bool {
+/// As of [`spawn`].
+unsafe fn between(start: &Start<'_>) -> bool {
+    let mut stack = vec![0_u128; STACK / size_of::<u128>()];
+    let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     let mut status = 0;
-    let started = Instant::now();
-    // SAFETY: a child of ours, and places for the answers.
+    // SAFETY: CLONE_VFORK keeps this thread, and all that the process borrows from it, until the process has ended. Its
+    // handlers are the program's, on the program's memory, so that it takes no signal.
     unsafe {
-        loop {
-            let found = libc::waitpid(child, &raw mut status, libc::WNOHANG);
-            if found == child {
-                break;
-            }
-            if found == 0 {
-                if started.elapsed() > longest {
-                    libc::kill(child, libc::SIGKILL);
-                    return false;
-                }
-                thread::sleep(STEP);
-                continue;
-            }
-            if *libc::__errno_location() != libc::EINTR {
-                // Where the program ignores the signal, the system has taken the child already.
-                return *libc::__errno_location() == libc::ECHILD;
-            }
-        }
-        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-        let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        if libc::sigtimedwait(ends, info.as_mut_ptr(), &raw const at_once) == libc::SIGCHLD
-            && info.assume_init().si_pid() != child
-        {
-            // That of another child.
-            libc::kill(libc::getpid(), libc::SIGCHLD);
-        }
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        let child = libc::clone(
+            start_and_wait,
+            stack.as_mut_ptr_range().end.cast(),
+            libc::CLONE_VM | libc::CLONE_VFORK,
+            ptr::from_ref(start).cast_mut().cast(),
+        );
+        let found = if child > 0 { libc::waitpid(child, &raw mut status, libc::__WCLONE) } else { child };
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
+        found > 0 && libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
     }
-    libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
+}
+
+/// Starts the command and waits until it has ended, or too much time has gone; the status with which it exits is 0 where
+/// the command succeeded.
+extern "C" fn start_and_wait(start: *mut c_void) -> c_int {
+    let mut child = 0;
+    let mut status = 0;
+    // SAFETY: what `between` passes, and calls that take no lock and no memory of the process's.
+    unsafe {
+        let start = &*start.cast::<Start<'_>>();
+        // Where the signal is ignored, as the program may do, the system takes the child before it is waited for.
+        let mut usual: libc::sigaction = mem::zeroed();
+        usual.sa_sigaction = libc::SIG_DFL;
+        libc::sigaction(libc::SIGCHLD, &raw const usual, ptr::null_mut());
+        let code = libc::posix_spawn(
+            &raw mut child,
+            start.program.as_ptr(),
+            start.actions,
+            start.attributes,
+            start.words.as_ptr(),
+            start.variables.as_ptr(),
+        );
+        if code != 0 {
+            return 1;
+        }
+        let steps = start.longest.as_micros().div_ceil(STEP.as_micros());
+        for _ in 0..steps {
+            let found = libc::waitpid(child, &raw mut status, libc::WNOHANG);
+            if found != 0 {
+                let succeeded = found == child && libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0;
+                return c_int::from(!succeeded);
+            }
+            libc::usleep(STEP.as_micros() as _);
+        }
+        libc::kill(child, libc::SIGKILL);
+    }
+    1
 }
 
 /// Numbers of open files above the standard ones.

@@ -1,11 +1,13 @@
 //! Addresses as words that are the same on every rank: [`ampl_trace::places`] is the other side.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::hash_map::Entry;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ampl_agent::Thread;
 use ampl_trace::places::{self, MOST_OFFSET, MOST_PLACES};
 use rustc_hash::FxHashMap;
 
+use crate::device_memory;
 use crate::entry::entry;
 use crate::resolve;
 use crate::stack;
@@ -18,7 +20,7 @@ const FIRST_PAGE: u64 = 4096;
 /// Places that the process has met.
 #[derive(Debug, Default)]
 pub struct Places {
-    /// Numbers of addresses that lie in no module and on no stack, in the order in which they were met.
+    /// Words of addresses that lie in no module and on no stack, numbered in the order in which they were met.
     others: FxHashMap<u64, u64>,
     /// Modules whose base is in the journal.
     modules: Vec<u32>,
@@ -72,7 +74,7 @@ impl PlaceCache {
         word
     }
 
-    fn place(&mut self, address: u64, met: &Mutex<Places>, thread: &mut Thread) -> u64 {
+    fn place(&mut self, address: u64, all: &Mutex<Places>, thread: &mut Thread) -> u64 {
         let Stack { low, high, base, is_noted } = self.stack;
         if (low..high).contains(&address) {
             if !is_noted {
@@ -82,7 +84,7 @@ impl PlaceCache {
             return places::stack(base, address);
         }
         let (path, offset) = resolve::module(address);
-        let mut met = met.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut met = lock(all);
         if !path.is_empty() && offset < MOST_OFFSET {
             let module = thread.module(&path);
             if !met.modules.contains(&module) {
@@ -91,17 +93,32 @@ impl PlaceCache {
             }
             return places::module(module, offset);
         }
-        let next = met.others.len() as u64;
-        if let Some(&number) = met.others.get(&address) {
-            return places::other(number);
+        if let Some(&word) = met.others.get(&address) {
+            return word;
         }
+        drop(met);
+        // The library of a device may take locks of its own.
+        let device = device_memory::device_of(address);
+        let mut met = lock(all);
+        let next = met.others.len() as u64;
         if next == MOST_PLACES {
             return address;
         }
-        met.others.insert(address, next);
-        thread.place(places::other(next), address);
-        places::other(next)
+        let word = places::other(device, next);
+        match met.others.entry(address) {
+            // Another thread has met it meanwhile.
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                new.insert(word);
+                thread.place(word, address);
+                word
+            }
+        }
     }
+}
+
+fn lock(places: &Mutex<Places>) -> MutexGuard<'_, Places> {
+    places.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[inline(always)]

@@ -195,7 +195,7 @@ pub fn module(address: u64) -> (String, u64) {
 }
 
 /// How many modules have been loaded so far, and how many unloaded.
-fn changes() -> (u64, u64) {
+pub fn changes() -> (u64, u64) {
     unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, out: *mut libc::c_void) -> i32 {
         // SAFETY: the loader passes its record, and `out` is the pair below.
         unsafe { *out.cast::<(u64, u64)>() = ((*info).dlpi_adds, (*info).dlpi_subs) };

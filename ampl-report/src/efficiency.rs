@@ -7,7 +7,7 @@ use ampl_analysis::efficiency::{Basis, Bound, Course, Imbalance, OfProgram, Row}
 use ampl_analysis::phases::Phase;
 
 use crate::coverage::{paused, unknown as not_known, words};
-use crate::human::{digits, duration, percent, plural};
+use crate::human::{digits, duration, percent, plain, plural};
 use crate::phases;
 
 #[cfg(test)]
@@ -93,7 +93,7 @@ pub fn of_programs(programs: &[OfProgram]) -> Vec<String> {
         };
         format!(
             "{} ({}): parallel {}, load balance {}, communication {}{most}{part}",
-            of.program,
+            plain(&of.program),
             of.ranks,
             share(of.parallel),
             share(of.load_balance),

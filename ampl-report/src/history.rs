@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use ampl_analysis::history::{Change, FEWEST, Row, SIGNIFICANCE};
-use ampl_analysis::record::Fact;
+use ampl_analysis::record::{Fact, Record};
 use ampl_core::naming::utc;
 
 use crate::human::{count, cut, duration, percent, plain, plural};
@@ -84,20 +84,38 @@ pub fn write(out: &mut impl Write, rows: &[Row], marks: &[Mark]) -> io::Result<(
     Ok(())
 }
 
-/// Said below runs that are alike as far as what they store goes.
-pub const ARGUMENTS_UNKNOWN: &str = "output.arguments keeps words of the command line out of the records: runs of other \
-                                     programs or inputs may be among these, and a change may be one of theirs";
+/// Facts that may differ between runs which are like `record` as far as what it stores goes; `None` where none may.
+pub fn unknown_of(record: &Record) -> Option<&'static str> {
+    if record.arguments_private {
+        return Some(
+            "output.arguments keeps words of the command line out of the records: runs of other programs or inputs may be \
+             among these, and a change may be one of theirs",
+        );
+    }
+    (record.programs.len() > 1).then_some(
+        "records have the arguments of rank 0's program: runs whose other programs had other arguments may be among these",
+    )
+}
 
-/// Number of records and directories that may not be read; `None` where all may.
-pub fn unread(records: u64, directories: u64) -> Option<String> {
+/// Parts of an archive that are not in its list: `denied` records and `closed` directories, which may not be read, and what
+/// is `passed` over; a message and a remedy each.
+pub fn left_out(denied: u64, closed: u64, passed: u64) -> Vec<(String, &'static str)> {
     let some = |number: u64, one: &str, many: &str| match number {
         0 => None,
         1 => Some(format!("1 {one}")),
         number => Some(format!("{} {many}", count(number))),
     };
-    let parts = [some(records, "record", "records"), some(directories, "directory", "directories")];
+    let parts = [some(denied, "record", "records"), some(closed, "directory", "directories")];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| format!("{} cannot be read", parts.join(" and ")))
+    let unread = (!parts.is_empty())
+        .then(|| (format!("{} cannot be read", parts.join(" and ")), "ask their owners for permission"));
+    let passed = some(
+        passed,
+        "link, directory too deep or name that is no text is left out",
+        "links, directories too deep or names that are no text are left out",
+    );
+    let fix = "name directories themselves, and give records other names";
+    unread.into_iter().chain(passed.map(|what| (what, fix))).collect()
 }
 
 /// The line under a list of runs of one kind.
@@ -186,6 +204,30 @@ mod tests {
         assert!(verdict(&rows, &[]).contains("from 12 on"), "{}", verdict(&rows, &[]));
         let many = vec![row(1, true); 12];
         assert!(verdict(&many, &[]).starts_with("no change"), "{}", verdict(&many, &[]));
+    }
+
+    #[test]
+    fn what_likeness_does_not_rest_on_is_said() {
+        let of = |programs: &[&str], arguments_private| {
+            let programs = programs.iter().map(|&name| name.to_owned()).collect();
+            Record { programs, arguments_private, ..Record::default() }
+        };
+        assert_eq!(unknown_of(&of(&["app"], false)), None);
+        assert!(unknown_of(&of(&["app"], true)).is_some_and(|what| what.starts_with("output.arguments")));
+        assert!(
+            unknown_of(&of(&["sea on 2", "air on 3"], false)).is_some_and(|what| what.contains("rank 0"))
+        );
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        assert_eq!(left_out(0, 0, 0), []);
+        let words = |denied, closed, passed| -> Vec<String> {
+            left_out(denied, closed, passed).into_iter().map(|(what, _)| what).collect()
+        };
+        assert_eq!(words(1, 2_000, 0), ["1 record and 2,000 directories cannot be read"]);
+        let both = words(0, 1, 3);
+        assert!(both.len() == 2 && both[1].starts_with("3 links, directories"), "{both:?}");
     }
 
     #[test]

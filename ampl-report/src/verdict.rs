@@ -9,7 +9,7 @@ use ampl_analysis::stop::Stop;
 use ampl_analysis::verdict::{Basis, Evidence, Finding, Kind, Next, Place, Unranked};
 use ampl_core::units::RankSet;
 
-use crate::human::{count, digits, duration, percent, plural, ranks};
+use crate::human::{count, digits, duration, percent, plain, plural, ranks};
 use crate::processors;
 
 /// Title of a kind of finding, for people.
@@ -55,7 +55,7 @@ pub fn sentence(finding: &Finding) -> String {
         Evidence::Device { libraries } => {
             format!("{} mapped: computing includes waiting for the device", list(libraries, "is", "are"))
         }
-        Evidence::Unreturned { .. } => unreturned(finding, &cost),
+        Evidence::Unreturned { .. } => unreturned(finding),
         Evidence::NotMeasured(coverage) => not_measured(coverage),
         Evidence::Slow { bound, .. } => {
             format!("{}: {}{cost}{}", slow(finding), at_least(*bound), waited(finding.place.as_ref()))
@@ -75,7 +75,7 @@ pub fn sentence(finding: &Finding) -> String {
             )
         }
         Evidence::Programs { most: (program, share), others } => {
-            let one = |(program, share): &(String, f64)| format!("{program} {}", percent(*share));
+            let one = |(program, share): &(String, f64)| format!("{} {}", plain(program), percent(*share));
             let shown: Vec<String> = others.iter().take(PROGRAMS).map(one).collect();
             let more = others.len().saturating_sub(PROGRAMS);
             let more = if more > 0 {
@@ -84,7 +84,8 @@ pub fn sentence(finding: &Finding) -> String {
                 String::new()
             };
             format!(
-                "Program {program} computes most: its busiest rank {} of its time; {}{more}",
+                "Program {} computes most: its busiest rank {} of its time; {}{more}",
+                plain(program),
                 percent(*share),
                 shown.join(", ")
             )
@@ -125,8 +126,8 @@ fn phase(finding: &Finding, cost: &str) -> String {
     format!("{name} takes {} of a rank, windows {first} to {last}: {cost}{ended}{mpi}", duration(*ns))
 }
 
-fn unreturned(finding: &Finding, cost: &str) -> String {
-    let (Evidence::Unreturned { waiting, longest_ns, at_most, is_now, stop }, Some(place)) =
+fn unreturned(finding: &Finding) -> String {
+    let (Evidence::Unreturned { waiting, longest_ns, at_most, is_now, of_threads, stop }, Some(place)) =
         (&finding.evidence, &finding.place)
     else {
         return String::new();
@@ -156,6 +157,8 @@ fn unreturned(finding: &Finding, cost: &str) -> String {
         None => String::new(),
     };
     let time = duration(*longest_ns);
+    let whose = if *of_threads { "the time of the ranks' threads" } else { "the ranks' time" };
+    let cost = finding.cost_share.map_or(String::new(), |share| format!("{} of {whose}", percent(share)));
     format!("{} {verb} in {} {until}, for {how}{time}: {cost}{why}", who(waiting), at(place))
 }
 
@@ -373,19 +376,21 @@ mod tests {
 
     #[test]
     fn calls_under_way_name_whom_they_wait_for() {
-        let evidence = Evidence::Unreturned {
+        let evidence = |of_threads| Evidence::Unreturned {
             waiting: RankSet::parse("0-2").unwrap(),
             longest_ns: 23e9,
             at_most: false,
             is_now: false,
+            of_threads,
             stop: Some(Stop::Awaited {
                 ranks: RankSet::parse("3").unwrap(),
                 by: RankSet::parse("0-2").unwrap(),
             }),
         };
-        let found = Finding { place: place(), ..finding(evidence, Some(0.58)) };
+        let said = |of| sentence(&Finding { place: place(), ..finding(evidence(of), Some(0.58)) });
+        assert!(said(true).contains("58.0 % of the time of the ranks' threads; they"), "{}", said(true));
         assert_eq!(
-            sentence(&found),
+            said(false),
             "Ranks 0-2 were in MPI_Allreduce @ app.c:12 until the end of the job, for up to 23 s: 58.0 % of the ranks' time; \
              they wait for rank 3, directly or through others"
         );

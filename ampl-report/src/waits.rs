@@ -3,7 +3,7 @@
 use ampl_analysis::matching::Stop;
 use ampl_analysis::waits::{Basis, Between, Bound, Kind, Needed, Party, Row, Waits};
 
-use crate::human::{count, duration, percent, plural, wrap};
+use crate::human::{count, duration, percent, plain, plural, wrap};
 
 /// Columns of a row's time.
 const TIME: usize = 12;
@@ -92,7 +92,10 @@ fn matrix(between: &[Between], width: usize) -> Vec<String> {
     if names.len() > MATRIX || (longest + 2) * (names.len() + 1) > width {
         let mut cells: Vec<&Between> = between.iter().collect();
         cells.sort_by_key(|cell| std::cmp::Reverse(cell.ns));
-        let line = |cell: &&Between| format!("  {} waits for {}: {}", cell.waiting, cell.causing, time(cell));
+        let line = |cell: &&Between| {
+            let [waiting, causing] = [&cell.waiting, &cell.causing].map(|name| plain(name));
+            format!("  {waiting} waits for {causing}: {}", time(cell))
+        };
         lines.extend(cells.iter().take(2 * MATRIX).map(line).flat_map(|line| wrap(&line, width, "    ")));
         if cells.len() > 2 * MATRIX {
             let more = plural((cells.len() - 2 * MATRIX) as u64, "more pair");
@@ -102,9 +105,9 @@ fn matrix(between: &[Between], width: usize) -> Vec<String> {
     }
     let row = |first: &str, cells: Vec<String>| {
         let cells: String = cells.iter().map(|cell| format!("  {cell:>longest$}")).collect();
-        format!("  {first:<longest$}{cells}").trim_end().to_owned()
+        format!("  {:<longest$}{cells}", plain(first)).trim_end().to_owned()
     };
-    lines.push(row("waits for:", names.iter().map(|name| (*name).to_owned()).collect()));
+    lines.push(row("waits for:", names.iter().map(|name| plain(name)).collect()));
     for waiting in &names {
         let of =
             |causing: &&str| between.iter().find(|cell| cell.waiting == *waiting && cell.causing == *causing);

@@ -1,5 +1,6 @@
 //! Places in memory as words that are equal on every rank, wherever the loader has put things: the distance from where
-//! the thread first called MPI on its stack, an offset in a module, or the ordinal of an otherwise unknown address.
+//! the thread first called MPI on its stack, an offset in a module, or the ordinal of an otherwise unknown address, with the
+//! number of the device in whose memory it lies.
 //!
 //! The upper four bits are the kind; where they are 0 the word is the address itself.
 
@@ -14,6 +15,8 @@ const OTHER: u64 = 1;
 const STACK: u64 = 2;
 const MODULE: u64 = 3;
 const OFFSET_BITS: u32 = 40;
+/// Above are the bits of a device, plus one, in the words of other addresses; they are 0 for the host.
+const DEVICE_AT: u32 = 40;
 
 /// Upper limit of offsets in a module.
 pub const MOST_OFFSET: u64 = 1 << OFFSET_BITS;
@@ -30,15 +33,15 @@ pub fn module(module: u32, offset: u64) -> u64 {
     MODULE << KIND_AT | u64::from(module) << OFFSET_BITS | offset
 }
 
-/// The word of the other address of that number.
-pub fn other(number: u64) -> u64 {
-    OTHER << KIND_AT | number
+/// The word of the other address of that number, in the memory of `device` or the host's.
+pub fn other(device: Option<u8>, number: u64) -> u64 {
+    OTHER << KIND_AT | device.map_or(0, |device| u64::from(device) + 1) << DEVICE_AT | number
 }
 
 /// Addresses of a rank's places.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
-    /// Other addresses by number.
+    /// Other addresses by device and number.
     others: BTreeMap<u64, u64>,
     /// Bases of modules by number.
     modules: BTreeMap<u32, u64>,
@@ -59,12 +62,19 @@ impl Places {
     }
 
     /// Value that `word` stood for in a call of `thread`: the address, or, where it is not known, the relative place,
-    /// `stack-0x30`, `module:2+0x40` or `address:3`.
+    /// `stack-0x30`, `module:2+0x40` or `address:3`. In the memory of a device it is `device:0+0x7f0000`, or `device:0:3`.
     pub fn value(&self, thread: u32, word: u64) -> Value {
         let value = word & ((1 << KIND_AT) - 1);
         let or = |found: Option<u64>, place: String| found.map_or(Value::Name(place), Value::Address);
         match word >> KIND_AT {
-            OTHER => or(self.others.get(&value).copied(), format!("address:{value}")),
+            OTHER => {
+                let (found, number) = (self.others.get(&value).copied(), value & ((1 << DEVICE_AT) - 1));
+                match (value >> DEVICE_AT, found) {
+                    (0, found) => or(found, format!("address:{number}")),
+                    (device, Some(address)) => Value::Name(format!("device:{}+{address:#x}", device - 1)),
+                    (device, None) => Value::Name(format!("device:{}:{number}", device - 1)),
+                }
+            }
             MODULE => {
                 let (module, offset) = ((value >> OFFSET_BITS) as u32, value & (MOST_OFFSET - 1));
                 let base = self.modules.get(&module);
@@ -147,19 +157,23 @@ mod tests {
             number in 0u32..1 << 20,
             near in -1i64 << 40..1 << 40,
             thread: u32,
+            device: u8,
         ) {
             let mut places = Places::default();
             for (number, &address) in (0..).zip(&others) {
-                places.take(thread, other(number), address);
+                places.take(thread, other(None, number), address);
             }
+            places.take(thread, other(Some(device), 0), base);
             places.take(thread, module(number, 0), base);
             places.take(thread, stack(base, base), base);
             let mut bytes = Vec::new();
             places.write(&mut bytes);
             prop_assert_eq!(Places::read(&bytes), Some(places.clone()));
             for (number, &address) in (0..).zip(&others) {
-                prop_assert_eq!(places.value(7, other(number)), Value::Address(address));
+                prop_assert_eq!(places.value(7, other(None, number)), Value::Address(address));
             }
+            let name = Value::Name(format!("device:{device}+{base:#x}"));
+            prop_assert_eq!(places.value(7, other(Some(device), 0)), name);
             let inside = base.wrapping_add(offset);
             prop_assert_eq!(places.value(7, module(number, offset)), Value::Address(inside));
             let address = base.wrapping_add(near as u64);
@@ -183,12 +197,18 @@ mod tests {
     #[test]
     fn a_place_without_its_address_is_told_by_what_it_is_measured_from() {
         let mut places = Places::default();
-        let words = [other(3), module(2, 0x40), stack(0x7000, 0x6fd0), stack(0x7000, 0x7010)];
+        let words = [
+            other(None, 3),
+            other(Some(0), 4),
+            module(2, 0x40),
+            stack(0x7000, 0x6fd0),
+            stack(0x7000, 0x7010),
+        ];
         let told = |places: &Places| words.map(|word| places.value(1, word).to_string());
-        assert_eq!(told(&places), ["address:3", "module:2+0x40", "stack-0x30", "stack+0x10"]);
-        [(other(3), 0x99), (module(2, 0), 0x5000), (stack(0, 0), 0x7000)]
+        assert_eq!(told(&places), ["address:3", "device:0:4", "module:2+0x40", "stack-0x30", "stack+0x10"]);
+        [(other(None, 3), 0x99), (other(Some(0), 4), 0xa0), (module(2, 0), 0x5000), (stack(0, 0), 0x7000)]
             .into_iter()
             .for_each(|(word, address)| places.take(1, word, address));
-        assert_eq!(told(&places), ["0x99", "0x5040", "0x6fd0", "0x7010"]);
+        assert_eq!(told(&places), ["0x99", "device:0+0xa0", "0x5040", "0x6fd0", "0x7010"]);
     }
 }

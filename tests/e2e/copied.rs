@@ -8,7 +8,7 @@ use ampl_tests::hosts::on_small;
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::{Scratch, ampl};
 use ampl_tests::process;
-use ampl_tests::run::{number, parse, text_of};
+use ampl_tests::run::{Form, monitor, number, parse, text_of};
 use serde_json::Value;
 
 /// Starts the job; when the copies have all names in `wanted`, kills every process of it, the copying one first, and clears
@@ -196,5 +196,22 @@ fn copies_go_with_the_job() {
             text("job.err")
         );
         assert!(!text("job.err").contains("output.copy"), "{mpi:?}: {}", text("job.err"));
+    }
+}
+
+/// Processes that ampl starts are none of the program's: it has a handler for the ends of its own, and takes any that there
+/// is.
+#[test]
+fn processes_of_ampl_are_none_of_the_program_s() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let job = Job::of(mpi, 2, "children", &[]);
+        let plain = job.plain().success().stdout;
+        assert_eq!(plain, "0 signals, 0 children\n", "{mpi:?}");
+        let scratch = Scratch::new("children");
+        let record = scratch.path().join("record.json");
+        let config = format!("[output]\ncopy = \"1s\"\nrecord = '{}'\n", record.display());
+        let run = monitor(&job, &config, Form::Run).success();
+        assert_eq!(run.finished.stdout, plain, "{mpi:?}: {}", run.finished.stderr);
+        assert!(record.is_file(), "{mpi:?}: {}", run.finished.stderr);
     }
 }

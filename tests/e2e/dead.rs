@@ -80,6 +80,26 @@ fn journals_alone_are_no_trace_file() {
     assert!(barriers(&run.run) >= 28);
 }
 
+/// Journals in the node's memory are found by the run that they name, where its directory is gone or had no room.
+#[test]
+fn journals_that_no_run_directory_leads_to_are_found() {
+    let config = "[agent]\nmax_overhead = 0.5\n";
+    for (mpi, gone) in [(Mpi::OpenMpi, true), (Mpi::Mpich, false)] {
+        let run = monitor(&Job::of(mpi, RANKS, "steady", &["60", "kill-1"]), config, Form::Exec);
+        match gone {
+            true => std::fs::remove_dir_all(&run.run),
+            false => std::fs::write(run.run.join("run.toml"), ""),
+        }
+        .expect("it is ours");
+        let told = ask(&["info"], &run.run).success().stdout;
+        assert!(told.contains("MPI_Barrier") && told.contains("ampl recover"), "{mpi:?}: {told}");
+        let freed = ask(&["recover"], &run.run).success().stderr;
+        assert!(freed.contains("3 of 3 ranks") && freed.contains("have been removed"), "{mpi:?}: {freed}");
+        assert!(barriers(&run.run) >= 28, "{mpi:?}");
+        assert_eq!(ask(&["recover"], &run.run).status.code(), Some(4), "{mpi:?}");
+    }
+}
+
 #[test]
 fn a_job_that_runs_is_not_recovered() {
     for mpi in [Mpi::OpenMpi, Mpi::Mpich] {

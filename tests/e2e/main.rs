@@ -16,6 +16,7 @@ mod coverage;
 mod crowded;
 mod dead;
 mod deferred_mpi;
+mod devices;
 mod disk_full;
 mod doctor;
 mod exec_end;

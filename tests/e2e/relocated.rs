@@ -119,6 +119,17 @@ fn modules_pkg_config_and_cmake_find_an_unpacked_archive() {
     for part in ["elsewhere/bin/ampl\n", "elsewhere/share/man/man1/ampl-run.1\n", "-F _ampl ampl\n"] {
         assert!(said.contains(part), "{part}: {said}");
     }
+    for completion in [
+        "bash-completion/completions/ampl",
+        "zsh/site-functions/_ampl",
+        "fish/vendor_completions.d/ampl.fish",
+    ] {
+        let offered = text_of(&place.join("share").join(completion));
+        assert!(offered.contains("history"), "{completion}");
+        for hidden in ["copy-journals", "detached", "pages"] {
+            assert!(!offered.contains(hidden), "{completion}: {hidden}");
+        }
+    }
     let of = |name: &str| text_of(&place.join("share/doc/ampl").join(name));
     let bill = parse(&of("sbom.cdx.json"));
     let components = bill["components"].as_array().expect("a list");

@@ -200,6 +200,8 @@ pub enum Evidence {
         at_most: bool,
         /// True where the run may go on: the end is when it was read.
         is_now: bool,
+        /// True where the cost is a share of the time of the ranks' threads, of which some rank has several.
+        of_threads: bool,
         /// The ranks that it stopped at.
         stop: Option<Stop>,
     },

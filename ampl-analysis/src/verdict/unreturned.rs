@@ -43,6 +43,7 @@ pub fn of(trace: &Trace) -> Option<Finding> {
         longest_ns: group.longest_ns as f64,
         at_most: group.at_most,
         is_now: end.basis == EndBasis::Now,
+        of_threads: in_call::threads(trace) > trace.ranks.len(),
         stop,
     };
     let mut finding = Finding::new(evidence, Basis::Recorded, Next::Info).costing(share);

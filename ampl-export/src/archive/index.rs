@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use ampl_analysis::history::Row;
+use ampl_analysis::record::{Fact, Record};
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,8 @@ pub struct Archive {
     pub denied: u64,
     /// Directories that this user may not look into.
     pub closed: u64,
+    /// Links, directories too deep inside others, and records whose names are no text.
+    pub passed: u64,
     /// Files that had to be read, as the index did not have them.
     pub read: u64,
 }
@@ -81,7 +84,7 @@ pub fn open(directory: &Path, cache: Option<&Path>, mut progress: impl FnMut()) 
     let before = known.as_ref().map(HashMap::len);
     let mut files = Files::default();
     walk(directory, directory, 0, true, &mut files)?;
-    let mut archive = Archive { closed: files.closed, ..Archive::default() };
+    let mut archive = Archive { closed: files.closed, passed: files.passed, ..Archive::default() };
     let mut entries = Vec::with_capacity(files.found.len());
     for (name, metadata) in files.found {
         let (bytes, changed_ns) = (metadata.len(), changed_ns(&metadata));
@@ -147,13 +150,15 @@ struct Files {
     found: Vec<(String, Metadata)>,
     /// Directories that may not be looked into.
     closed: u64,
+    /// Entries that are passed over.
+    passed: u64,
     /// True where all users who can look into the archive may read them all.
     open: bool,
 }
 
 impl Default for Files {
     fn default() -> Self {
-        Self { found: Vec::new(), closed: 0, open: true }
+        Self { found: Vec::new(), closed: 0, passed: 0, open: true }
     }
 }
 
@@ -166,20 +171,27 @@ fn walk(top: &Path, directory: &Path, depth: usize, open: bool, files: &mut File
             continue;
         }
         let path = entry.path();
-        // Links to directories may lead round in a ring.
+        // Links may lead round in a ring, or to files that their maker may not read.
         let Ok(kind) = entry.file_type() else { continue };
         if kind.is_dir() {
-            // Directories of others may be closed.
-            if depth < DEEPEST {
-                let open = open && entry.metadata().is_ok_and(|metadata| metadata.mode() & 0o1 != 0);
-                let walked = walk(top, &path, depth + 1, open, files);
-                files.closed += u64::from(walked.is_err());
+            if depth == DEEPEST {
+                files.passed += 1;
+                continue;
             }
+            // Directories of others may be closed.
+            let open = open && entry.metadata().is_ok_and(|metadata| metadata.mode() & 0o1 != 0);
+            let walked = walk(top, &path, depth + 1, open, files);
+            files.closed += u64::from(walked.is_err());
+        } else if kind.is_symlink() {
+            files.passed += 1;
         } else if kind.is_file()
             && name.as_encoded_bytes().ends_with(b".json")
             && let (Ok(metadata), Ok(below)) = (entry.metadata(), path.strip_prefix(top))
-            && let Some(name) = below.to_str()
         {
+            let Some(name) = below.to_str() else {
+                files.passed += 1;
+                continue;
+            };
             files.open &= open && metadata.mode() & 0o4 != 0;
             files.found.push((name.to_owned(), metadata));
         }
@@ -196,7 +208,7 @@ fn changed_ns(metadata: &Metadata) -> u64 {
 ///
 /// # Errors
 /// Reason why there is none.
-pub fn read(path: &Path) -> Result<ampl_analysis::record::Record, NoRecord> {
+pub fn read(path: &Path) -> Result<Record, NoRecord> {
     let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(NoRecord::Unread)?;
     file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(NoRecord::Unread)?;
@@ -204,6 +216,17 @@ pub fn read(path: &Path) -> Result<ampl_analysis::record::Record, NoRecord> {
         return Err(NoRecord::Other(format!("it has more than {} KiB", LONGEST >> 10)));
     }
     parse(&bytes).map_err(NoRecord::Other)
+}
+
+/// Facts of the last finished run before row `at` of `rows`, and of that row's, from the records in `directory`; none where a
+/// record has gone.
+pub fn facts_around(directory: &Path, rows: &[Row], at: usize) -> (Vec<Fact>, Vec<Fact>) {
+    let facts = |at: usize| -> Vec<Fact> {
+        let record = rows.get(at).and_then(|row| read(&directory.join(&row.record)).ok());
+        record.map(|record| record.metadata).unwrap_or_default()
+    };
+    let before = (0..at).rev().find(|&at| rows[at].complete).unwrap_or(at);
+    (facts(before), facts(at))
 }
 
 /// The index in `place`; `None` without one of this version that `owner` or root has written, and only they can write.
@@ -241,6 +264,8 @@ fn store(place: &Path, entries: &[(String, Entry)], open: bool) -> io::Result<()
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt as _;
+
     use super::*;
 
     fn record(started: u64, app: &str) -> String {
@@ -286,6 +311,26 @@ mod tests {
         fs::write(at(NAME), "\0").unwrap();
         assert_eq!((listed().read, listed().read), (201, 0));
         assert!(open(&at("none"), None, || ()).is_err());
+    }
+
+    #[test]
+    fn what_is_passed_over_is_counted() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let deep = (0..DEEPEST + 1).fold(place.path().to_owned(), |path, at| path.join(format!("d{at}")));
+        fs::create_dir_all(&deep).unwrap();
+        for file in [at("0.json"), deep.join("1.json")] {
+            fs::write(file, record(1, "a")).unwrap();
+        }
+        let other = tempfile::tempdir().unwrap();
+        fs::write(other.path().join("2.json"), record(2, "a")).unwrap();
+        std::os::unix::fs::symlink(other.path(), at("link")).unwrap();
+        std::os::unix::fs::symlink(other.path().join("2.json"), at("link.json")).unwrap();
+        std::os::unix::fs::symlink(at("none"), at("dangling")).unwrap();
+        fs::write(at("x").with_file_name(std::ffi::OsStr::from_bytes(b"\xff.json")), record(3, "a")).unwrap();
+        let archive = open(place.path(), None, || ()).unwrap();
+        let listed: Vec<&str> = archive.rows.iter().map(|row| &*row.record).collect();
+        assert_eq!((listed, archive.passed, archive.closed), (vec!["0.json"], 5, 0));
     }
 
     #[test]

@@ -89,11 +89,14 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
 /// # Errors
 /// Reason why it is none.
 pub fn parse(bytes: &[u8]) -> Result<Record, String> {
-    let record: Record = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    match record.schema {
-        0 => Err("it has no schema".to_owned()),
-        SCHEMA => Ok(record),
-        other => Err(format!("its schema is {other}, and this version reads {SCHEMA}")),
+    // The fields of another version may be of other kinds.
+    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    match value["schema"].as_u64() {
+        None | Some(0) => Err("it has no schema".to_owned()),
+        Some(schema) if schema == u64::from(SCHEMA) => {
+            serde_json::from_value(value).map_err(|error| error.to_string())
+        }
+        Some(other) => Err(format!("its schema is {other}, and this version reads {SCHEMA}")),
     }
 }
 
@@ -140,6 +143,7 @@ mod tests {
     fn records_of_other_versions_are_refused() {
         for (text, why) in [
             ("{\"schema\": 2}", "schema is 2"),
+            ("{\"schema\": 3, \"ranks\": \"many\"}", "schema is 3"),
             ("{}", "no schema"),
             ("[]", "no schema"),
             ("{\"schema\": 1, \"ranks\": -1}", "-1"),

@@ -21,7 +21,7 @@ use ampl_core::nodes::NODES;
 use ampl_core::units::RankSet;
 use ampl_report::summary::done_less;
 use ampl_trace::Trace;
-use ampl_trace::permissions::{as_directory, create_file};
+use ampl_trace::permissions::{as_directory, create_directory, create_file};
 
 use crate::failure::{Failure, Kind};
 use crate::launcher::Flavour;
@@ -52,6 +52,10 @@ pub fn recover(
         return Ok(());
     }
     let here = alive::have_ended(run)?;
+    // Of a run directory that was removed, or could not be made, journals in this node's memory may be left.
+    if output.is_none() && !run.exists() && !directory::own_journals(run).is_empty() {
+        create_directory(run)?;
+    }
     // Those who name journals have fetched them.
     let mut silent = match others.is_empty() {
         true => collect::bring(run, via, kept || output.is_some())?,

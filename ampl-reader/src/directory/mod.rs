@@ -1,6 +1,7 @@
 //! The files of a run: its trace file, its journals, its hosts.
 
 mod holder;
+mod in_memory;
 mod journals;
 mod life;
 pub mod nodes;
@@ -22,6 +23,7 @@ use crate::error::OpenError;
 use crate::map;
 pub use crate::names::TRACE;
 pub use holder::{Holder, host, lives_in, living, runs};
+pub use in_memory::own as own_in_memory;
 pub use journals::{list as journals_in, write};
 use run_file::RunFile;
 pub use run_file::note_end;
@@ -54,12 +56,15 @@ pub fn read(run: &Path) -> Result<Trace, OpenError> {
 /// The trace file of `run`: itself, or the one in the directory; `None` where the directory has none.
 ///
 /// # Errors
-/// [`OpenError::Absent`] where nothing is at `run`.
+/// [`OpenError::Absent`] where nothing is at `run`, and no journal in this node's memory names it.
 pub(crate) fn trace_file(run: &Path) -> Result<Option<PathBuf>, OpenError> {
     let absent =
         |error| OpenError::denied(run).unwrap_or_else(|| OpenError::Absent { path: run.to_owned(), error });
-    if !fs::metadata(run).map_err(absent)?.is_dir() {
-        return Ok(Some(run.to_owned()));
+    match fs::metadata(run) {
+        Ok(metadata) if metadata.is_dir() => {}
+        Ok(_) => return Ok(Some(run.to_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound && in_memory::of(run).is_some() => return Ok(None),
+        Err(error) => return Err(absent(error)),
     }
     let file = run.join(TRACE);
     Ok(file.exists().then_some(file))
@@ -123,9 +128,9 @@ pub fn from_journals(run: &Path, others: &[PathBuf]) -> Result<Trace, OpenError>
 }
 
 /// Journals of `run` that can be read here: in the job's journal directory or the run directory, and those that were
-/// brought home from other hosts.
+/// brought home from other hosts. Where no `run.toml` names them, those in this node's memory that name `run`.
 pub fn own_journals(run: &Path) -> Vec<PathBuf> {
-    let named = RunFile::read(run).and_then(|file| file.journals);
+    let named = RunFile::read(run).and_then(|file| file.journals).or_else(|| in_memory::of(run));
     let places = [named, Some(run.join("journal")), Some(run.to_owned())];
     let own = places.into_iter().flatten().map(|place| journals::list(&place));
     let mut files = own.into_iter().find(|files| !files.is_empty()).unwrap_or_default();

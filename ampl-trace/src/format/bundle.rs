@@ -208,7 +208,7 @@ mod tests {
 
     fn places_of(addresses: &[u64]) -> Vec<u8> {
         let (mut places, mut payload) = (Places::default(), Vec::new());
-        (0..).zip(addresses).for_each(|(number, &address)| places.take(0, other(number), address));
+        (0..).zip(addresses).for_each(|(number, &address)| places.take(0, other(None, number), address));
         places.write(&mut payload);
         payload
     }

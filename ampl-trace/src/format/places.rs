@@ -112,7 +112,7 @@ mod tests {
 
     fn places(others: &[u64], modules: &[(u32, u64)], stacks: &[(u32, u64)]) -> Places {
         let mut places = Places::default();
-        (0..).zip(others).for_each(|(number, &address)| places.take(0, other(number), address));
+        (0..).zip(others).for_each(|(number, &address)| places.take(0, other(None, number), address));
         modules.iter().for_each(|&(number, base)| places.take(0, module(number % (1 << 20), 0), base));
         stacks.iter().for_each(|&(thread, base)| places.take(thread, stack(0, 0), base));
         places

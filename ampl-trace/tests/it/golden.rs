@@ -62,7 +62,7 @@ fn signatures(rank: u32) -> Vec<Signature> {
     let (world, int, double) =
         (predefined("MPI_COMM_WORLD"), predefined("MPI_INT"), predefined("MPI_DOUBLE"));
     let null = predefined("MPI_REQUEST_NULL");
-    let (heap, module) = (places::other(0), places::module(0, 0x4040));
+    let (heap, module) = (places::other(None, 0), places::module(0, 0x4040));
     let base = 0x7ffe_0000_1000 + u64::from(rank) * 0x1000;
     let stack = places::stack(base, base - 64);
     let mut info = vec![predefined("MPI_INFO_ENV")];
@@ -169,7 +169,7 @@ fn times(rank: u32) -> Vec<u8> {
 fn rank(number: u32) -> RankTrace {
     let base = 0x7ffe_0000_1000 + u64::from(number) * 0x1000;
     let mut found = Places::default();
-    found.take(0, places::other(0), 0x5555_0000_2000 + u64::from(number) * 16);
+    found.take(0, places::other(None, 0), 0x5555_0000_2000 + u64::from(number) * 16);
     found.take(0, places::module(0, 0), 0x5500_0000_0000);
     found.take(0, places::stack(base, base), base);
     let cell = |n: f64, sum: f64| Cell { n, sum, sum_sq: sum * sum / n, min: sum / n, max: sum / n };

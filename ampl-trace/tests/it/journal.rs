@@ -440,7 +440,7 @@ fn a_journal_becomes_what_it_says() {
     assert_eq!((calls[0].site, calls[4].site), (Some(0), None));
     assert_eq!(found.structure.comms, [Comm { word: 5, size: 16, rank: 2 }]);
     assert_eq!(
-        rank.places.value(0, ampl_trace::places::other(3)),
+        rank.places.value(0, ampl_trace::places::other(None, 3)),
         ampl_core::value::Value::Address(0x7fff_0000)
     );
 }

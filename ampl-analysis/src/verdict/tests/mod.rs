@@ -260,8 +260,10 @@ fn calls_that_have_not_returned_come_first() {
     assert_eq!(found.kind(), Kind::Unreturned, "{found:?}");
     // Three of four ranks for all but 20 ms of two seconds.
     near(found.cost_share, 0.75 * 0.99);
-    let Evidence::Unreturned { waiting, longest_ns, stop, .. } = found.evidence else { unreachable!() };
-    assert_eq!((waiting.to_string().as_str(), longest_ns), ("0-1,3", 1.98e9));
+    let Evidence::Unreturned { waiting, longest_ns, stop, of_threads, .. } = found.evidence else {
+        unreachable!()
+    };
+    assert_eq!((waiting.to_string().as_str(), longest_ns, of_threads), ("0-1,3", 1.98e9, false));
     assert_eq!((stop.is_some(), found.place.unwrap().function), (true, "MPI_Barrier"));
     // A run that has come to its end has no such calls, nor has one whose end is not known.
     trace.complete = true;

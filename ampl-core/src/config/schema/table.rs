@@ -400,7 +400,7 @@ settings! {
         addresses: bool = true,
             words! {
                 "on" => true, "decoded calls have the addresses that the rank used";
-                "off" => false, "decoded calls name places: `stack-0x30`, `module:2+0x40`, `address:3`";
+                "off" => false, "decoded calls name places: `stack-0x30`, `module:2+0x40`, `address:3`, `device:0:4`";
             },
             "Whether each rank's addresses of buffers are stored. Which buffers are the same is known without them.",
             default("\"on\""), examples("\"off\"", "\"no\"");

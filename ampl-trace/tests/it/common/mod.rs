@@ -146,7 +146,7 @@ pub fn small_journal() -> Vec<u8> {
     push(&mut stream, Kind::Call, CALL_MISS, 0, &[1300, 60, 2 | 4 << 32]);
     push(&mut stream, Kind::Signature, CALL_ERROR, number("MPI_Barrier"), &[1, 13, world]);
     push(&mut stream, Kind::Call, CALL_ERROR, 0, &[1500, 10, 3 | 1 << 32]);
-    push(&mut stream, Kind::Place, 0, 0, &[ampl_trace::places::other(3), 0x7fff_0000]);
+    push(&mut stream, Kind::Place, 0, 0, &[ampl_trace::places::other(None, 3), 0x7fff_0000]);
     push(&mut stream, Kind::Object, 0, 0, &[ObjectKind::Comm as u64, 5, 16, 2]);
     let window = |number: u64, kept: bool| {
         let mut body = vec![number, 1000 + 2000 * number, 3000 + 2000 * number, 4, 0.5f64.to_bits(), 1];
