@@ -22,6 +22,11 @@ host=$(cat /proc/sys/kernel/hostname)
 for turn in $(seq 400); do
     "$ampl" info "$run/nodes/$host.journals" --json >copies.json 2>/dev/null
     missing=; for word in $wanted; do grep -q "$word" copies.json || missing=$word; done
+    # The ranks are copied one after the other, and what a rank has not committed yet comes with the next round.
+    for rank in 0 1 2 3; do
+        calls=$("$ampl" decode "$run/nodes/$host.journals" --rank $rank --json 2>/dev/null | grep -c '"fn":"MPI_Allreduce"')
+        [ "$calls" = 50 ] || missing=rank-$rank
+    done
     [ -z "$missing" ] && break
     sleep 0.1
 done
@@ -63,7 +68,7 @@ sleep 3
 rm fill
 for turn in $(seq 400); do
     "$ampl" info "result/nodes/$host.journals" --json >../copies.json 2>/dev/null
-    missing=; for word in MPI_Recv MPI_Wait MPI_Iprobe; do grep -q "$word" ../copies.json || missing=$word; done
+    missing=; for word in MPI_Recv MPI_Wait MPI_Iprobe 'Allreduce": 200'; do grep -q "$word" ../copies.json || missing=$word; done
     [ -z "$missing" ] && break
     sleep 0.1
 done

@@ -18,6 +18,11 @@ const APART: f64 = 0.05;
 const POLLS: f64 = 0.2;
 /// Processor time over the time outside of MPI, below which a rank sleeps there.
 const AWAKE: f64 = 0.5;
+/// The same part, from which on a rank does nothing but ask.
+const ONLY_POLLS: f64 = 0.9;
+/// Processor time for each such call, nanoseconds, below which nothing is computed between two of them: what
+/// `sched_yield` takes.
+const YIELD_NS: f64 = 20_000.0;
 
 /// Efficiencies of the ranks of one program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -27,7 +32,7 @@ pub struct OfProgram {
     /// Its ranks, `0-3,8`.
     pub ranks: String,
     /// Share of its ranks' time that computes; none, as the next two, where too little was measured, and of a program that
-    /// sleeps between its polls.
+    /// sleeps or yields between its polls.
     pub parallel: Option<f64>,
     /// Mean over greatest compute time of its ranks.
     pub load_balance: Option<f64>,
@@ -53,7 +58,7 @@ pub fn by_program(trace: &Trace) -> Vec<OfProgram> {
         let own = run_times_of(trace, &ranks);
         let shares = Shares::of(&own.times).filter(|_| own.extent() != Extent::Little);
         // What it does between its polls is no computing.
-        let computing = shares.filter(|_| !sleeps_between_polls(trace, &own.times));
+        let computing = shares.filter(|_| !only_polls(trace, &own.times));
         OfProgram {
             parallel: computing.map(|shares| shares.parallel),
             load_balance: computing.and_then(|shares| shares.load_balance),
@@ -68,9 +73,9 @@ pub fn by_program(trace: &Trace) -> Vec<OfProgram> {
     programs.into_iter().map(row).collect()
 }
 
-/// True where the rank that is longest outside of MPI asks again and again whether something has come, and sleeps
-/// meanwhile: it has the processor for less than half of its time outside of MPI.
-fn sleeps_between_polls(trace: &Trace, times: &[Times]) -> bool {
+/// True where the rank that is longest outside of MPI asks again and again whether something has come, and sleeps or yields
+/// meanwhile: it has the processor for less than half of its time outside of MPI, or for no longer than that takes.
+fn only_polls(trace: &Trace, times: &[Times]) -> bool {
     let Some(busiest) = times.iter().max_by(|a, b| a.compute.total_cmp(&b.compute)) else { return false };
     let Some(process) = trace.rank(busiest.rank).map(|rank| &rank.process) else { return false };
     let calls = |is_meant: fn(Class) -> bool| -> u64 {
@@ -80,7 +85,9 @@ fn sleeps_between_polls(trace: &Trace, times: &[Times]) -> bool {
     let polls = calls(|class| class == Class::Poll) as f64;
     let all = calls(Class::is_work) as f64;
     let processor = process.processor_ns as f64;
-    polls >= POLLS * all && processor > 0.0 && processor < AWAKE * busiest.compute
+    let sleeps = polls >= POLLS * all && processor < AWAKE * busiest.compute;
+    let yields = polls >= ONLY_POLLS * all && processor < YIELD_NS * polls;
+    processor > 0.0 && (sleeps || yields)
 }
 
 /// The program whose busiest rank computes for most of its time, where no other of those whose times are known comes
@@ -114,20 +121,23 @@ mod tests {
 
     /// It asks for requests ten times a second.
     #[test]
-    fn a_server_that_sleeps_between_polls_does_not_compute() {
+    fn a_server_that_sleeps_or_yields_between_polls_does_not_compute() {
         let mut trace = ampl_testkit::times::run(&["a"], 1e9, &vec![vec![Some(0.99e9)]; 4]);
         let [probe, receive] = ["MPI_Iprobe", "MPI_Recv"].map(|name| Function::by_name(name).unwrap().0);
         let mut sleeps = |processor_ns, calls: &[(u16, u64)]| {
             let process = &mut trace.ranks[0].process;
             (process.processor_ns, process.calls) = (processor_ns, calls.to_vec());
             let times = run_times_of(&trace, &RankSet::range(0, 0)).times;
-            sleeps_between_polls(&trace, &times)
+            only_polls(&trace, &times)
         };
         assert!(sleeps(100_000_000, &[(probe, 400), (receive, 8)]));
         // It works on what it gets, or its calls are for that; nothing is known of its processor time.
         assert!(!sleeps(3_900_000_000, &[(probe, 400), (receive, 8)]));
         assert!(!sleeps(100_000_000, &[(probe, 10), (receive, 80)]));
         assert!(!sleeps(0, &[(probe, 400), (receive, 8)]));
+        // It gives its processor away between two polls, and has it again at once; or works between them.
+        assert!(sleeps(3_900_000_000, &[(probe, 1_000_000), (receive, 8)]));
+        assert!(!sleeps(3_900_000_000, &[(probe, 100_000), (receive, 8)]));
     }
 
     #[test]

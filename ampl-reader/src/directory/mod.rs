@@ -180,9 +180,12 @@ pub fn is_whole(dir: &Path) -> bool {
     file.exists() && read_file(&file).is_ok_and(|trace| trace.complete && trace.damage.is_empty())
 }
 
-/// True where a run directory has no trace file: then all that there is of it is in journals.
+/// True where a run directory has no trace file, or is gone: then all that there is of the run is in journals.
 pub fn has_no_trace(run: &Path) -> bool {
-    run.is_dir() && !run.join(TRACE).exists()
+    match run.is_dir() {
+        true => !run.join(TRACE).exists(),
+        false => !run.exists() && in_memory::of(run).is_some(),
+    }
 }
 
 /// The runs in a directory that is none itself, by names without equals signs.

@@ -96,7 +96,13 @@ impl Calls<'_> {
     pub fn find(&self, grammar: &Grammar) -> Result<Option<Steps>, TooIrregular> {
         let (sequence, whole) = Sequence::within(grammar, self.tokens, self.work).ok_or(TooIrregular)?;
         let partners = self.partners(grammar);
-        let accepts = |body: &Set| self.communicates(body) && !is_over_ranks(body, &partners);
+        let all = sequence.flow(&whole);
+        let communicating = |shape: &&u32| self.communicates(&Set::from_iter([**shape]));
+        let most: u64 = all.calls.keys().filter(communicating).map(|shape| all.calls[shape]).sum();
+        let accepts = |body: &Set| {
+            let is_most = body.len() > 1 || all.sum(body).saturating_mul(2) >= most;
+            self.communicates(body) && !is_over_ranks(body, &partners) && is_most
+        };
         let mut finder = Finder { sequence: &sequence, encloses: self.encloses, accepts: &accepts };
         let Some(found) = finder.find(&whole) else { return Ok(None) };
         let calls = sequence.calls(&found.inside);
@@ -389,6 +395,15 @@ mod tests {
         // What else has come behind the loop of a run that is over is too much.
         let with_more = [calls(0), level(9), level(8), level(7)].concat();
         assert_ne!(described_as(&with_more, false).map(|found| found.steps), Some(4));
+    }
+
+    /// A program that reads its input by five calls at one place, works once and ends.
+    #[test]
+    fn a_call_that_is_repeated_among_others_is_no_loop_over_time() {
+        let read = |times: u64| (0..times).map(|time| (0, time)).collect::<Vec<_>>();
+        let rest: Vec<(u32, u64)> = (1..8).map(|place| (place, 0)).collect();
+        assert_eq!(found(&[read(5), rest.clone()].concat()), None);
+        assert_eq!(found(&[read(50), rest].concat()), Some(50));
     }
 
     #[test]

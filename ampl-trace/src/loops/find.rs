@@ -11,6 +11,8 @@ const LEAST: u64 = 3;
 const COVERAGE: f64 = 0.9;
 /// Most shapes of a sequence.
 const MOST_SHAPES: usize = 4096;
+/// Most shapes of a loop besides those of one inside it whose intervals are looked at.
+const MOST_RARE: usize = 32;
 /// Deepest nesting of loops that are entered.
 const DEEPEST: u32 = 16;
 
@@ -104,7 +106,10 @@ impl Finder<'_> {
             let Some((inner_anchor, inner_begun, most)) = self::anchor(&flow, inner, &loops) else { break };
             let executions = self.sequence.executions(&inside, inner, &inner_anchor)?;
             match self.relation(&flow, &body, inner, steps, &executions) {
-                Relation::Outer => break,
+                Relation::Outer => {
+                    let Some(at) = self.at_intervals(&inside, &flow, &body, &loops) else { break };
+                    (anchor, steps, begun, body) = at;
+                }
                 Relation::Repeating(times) => {
                     repeats = times;
                     break;
@@ -214,6 +219,46 @@ impl Finder<'_> {
                 self.sequence.trim(&pieces[first..=last].concat(), part);
         }
         Some(found.between(pieces[..first].concat(), pieces[last + 1..].concat()))
+    }
+
+    /// The loop inside `body` of whose iterations the rest is done every so many, each call at an interval of its own, so
+    /// that its executions differ: its anchor, iterations, those begun, and shapes. Calls of an iteration around it have one
+    /// interval, or none that is always the same.
+    fn at_intervals(
+        &self,
+        inside: &Slice,
+        flow: &Flow,
+        body: &Set,
+        loops: &[Set],
+    ) -> Option<(Anchor, u64, u64, Set)> {
+        let mut inner = heaviest(flow, body, loops)?;
+        loop {
+            let (anchor, begun, most) = anchor(flow, inner, loops)?;
+            let list = Trips::of(&self.sequence.executions(inside, inner, &anchor)?);
+            let rest: Vec<u32> = body.difference(inner).copied().collect();
+            let differ = list.number() > 2 && list.regular().is_none();
+            if differ && (2..=MOST_RARE).contains(&rest.len()) {
+                let intervals = rest.iter().map(|&shape| self.interval(inside, body, shape, &anchor));
+                let intervals: Option<Vec<Option<u64>>> = intervals.collect();
+                let intervals: FxHashSet<u64> = intervals.into_iter().flatten().flatten().collect();
+                if intervals.len() >= 2 {
+                    let steps = list.sum();
+                    return Some((anchor, steps, steps + (most - begun), inner.clone()));
+                }
+            }
+            inner = heaviest(flow, inner, loops)?;
+        }
+    }
+
+    /// Iterations by `anchor` between two calls of `shape`, a part of `body`, which are always as many; `Some(None)` where
+    /// there are too few, `None` where they differ.
+    fn interval(&self, inside: &Slice, body: &Set, shape: u32, anchor: &Anchor) -> Option<Option<u64>> {
+        let others: Set = body.iter().copied().filter(|&other| other != shape).collect();
+        let between = Trips::of(&self.sequence.executions(inside, &others, anchor)?);
+        match between.regular() {
+            None if between.number() <= 2 => Some(None),
+            interval => interval.filter(|&interval| interval >= 2).map(Some),
+        }
     }
 
     /// Relation of the loop of `body`, gone through `steps` times, to that of `inner`, whose executions have so many

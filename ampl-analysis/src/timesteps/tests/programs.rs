@@ -171,6 +171,22 @@ fn an_inner_loop_with_most_calls_is_not_that_of_steps() {
     assert_eq!(steps(&calls), Some(40));
 }
 
+/// Norms and output come every so many steps, each at its own interval.
+#[test]
+fn what_is_done_every_so_many_steps_is_no_step() {
+    for (often, rarely) in [(10, 25), (20, 50), (3, 7), (4, 6), (2, 5), (10, 80)] {
+        let step = |step: usize| {
+            let more = [(often, 2), (rarely, 3)].into_iter().filter(|&(every, _)| step.is_multiple_of(every));
+            [0, 1].into_iter().chain(more.map(|(_, call)| call)).collect::<Vec<u32>>()
+        };
+        let calls: Vec<u32> = (1..=200).flat_map(step).collect();
+        assert_eq!(steps(&calls), Some(200), "every {often}, every {rarely}");
+    }
+    // Two parts of a step, each with iterations of its own.
+    let step = [[0, 1].repeat(10), vec![2], [0, 1].repeat(5), vec![3]].concat();
+    assert_eq!(steps(&step.repeat(20)), Some(20));
+}
+
 #[test]
 fn iterations_that_are_cut_differently_are_the_same() {
     // The last calls of a loop's body before it, and its first behind: one iteration more.
