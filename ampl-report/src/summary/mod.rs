@@ -240,4 +240,6 @@ fn next(out: &mut Page, trace: &Trace, run: &Path, findings: &[Finding]) {
 #[cfg(test)]
 mod folded;
 #[cfg(test)]
+mod part_measured;
+#[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use super::*;
 use crate::layout::WIDTH;
 
 /// The summary of `trace` from the run directory `run`.
-fn text(trace: &Trace, run: &Path) -> String {
+pub(super) fn text(trace: &Trace, run: &Path) -> String {
     super::text(trace, &Source { run, has_file: true, width: WIDTH })
 }
 
@@ -24,13 +24,13 @@ fn summary(job: &Synthetic) -> String {
 
 /// The line that begins with `label`.
 #[track_caller]
-fn line<'a>(text: &'a str, label: &str) -> &'a str {
+pub(super) fn line<'a>(text: &'a str, label: &str) -> &'a str {
     let found = text.lines().find(|line| line.trim_start().starts_with(label));
     found.unwrap_or_else(|| panic!("no {label}: {text}"))
 }
 
 #[track_caller]
-fn says(text: &str, label: &str, words: &[&str]) {
+pub(super) fn says(text: &str, label: &str, words: &[&str]) {
     let line = line(text, label);
     words.iter().for_each(|word| assert!(line.contains(word), "'{word}' is not in: {line}\n{text}"));
 }
