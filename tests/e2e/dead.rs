@@ -9,7 +9,8 @@ use ampl_tests::hosts::on_small;
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::{Scratch, ampl};
 use ampl_tests::process::{self, Finished};
-use ampl_tests::run::{Form, monitor, parse, text_of};
+use ampl_tests::run::{Form, monitor, number, parse, text_of};
+use serde_json::Value;
 
 const RANKS: u32 = 3;
 
@@ -62,6 +63,57 @@ fn a_run_recovers_what_died() {
             assert_eq!(again.status.code(), Some(4), "{}", again.stderr);
             assert!(barriers(&run.run) >= 28, "{mpi:?}");
         }
+    }
+}
+
+/// Rank 1 is silent, and then it is killed or aborts the job, while the others wait for it.
+#[test]
+fn who_stopped_first_is_told_of_a_job_that_is_ended() {
+    // The sleep of the program, nanoseconds.
+    const SILENT: f64 = 1.3e9;
+    for (mpi, end) in
+        [Mpi::OpenMpi, Mpi::Mpich].into_iter().flat_map(|mpi| [(mpi, "late-kill-1"), (mpi, "late-abort-1")])
+    {
+        let run = monitor(&Job::of(mpi, RANKS, "steady", &["20", end]), "", Form::Run);
+        let (info, said) = (run.info(), &run.finished.stderr);
+        assert!(!run.finished.status.success(), "{mpi:?} {end}: {said}");
+        let of = |rank: &str| {
+            let mut rows = info["in_call"].as_array().expect("rows").iter();
+            rows.find(|row| row["ranks"] == rank).unwrap_or_else(|| panic!("{mpi:?} {end}: {rank}: {info}"))
+        };
+        let (end_ns, basis) = (number(&info["end"]["at_ns"]), &info["end"]["basis"]);
+        assert_eq!(basis, "launcher", "{mpi:?} {end}: {info}");
+        // Rank 2 receives from rank 1, rank 0 waits for both.
+        for (rank, function, peer) in [("0", "MPI_Barrier", Value::Null), ("2", "MPI_Sendrecv", 1.into())] {
+            let row = of(rank);
+            assert_eq!((&row["function"], &row["peer"]), (&function.into(), &peer), "{mpi:?} {end}: {row}");
+            let (since, time) = (number(&row["since_ns"]), number(&row["for_ns"]));
+            assert!(time > 0.0 && since + time == end_ns, "{mpi:?} {end}: {row} {info}");
+        }
+        // It sleeps before it is killed.
+        let silent = of("1")["function"].is_string() || number(&of("1")["for_ns"]) >= SILENT;
+        assert!(silent, "{mpi:?} {end}: {info}");
+        // The time in these calls is in the run's: the share of it is that of their times.
+        let findings = info["verdict"].as_array().expect("findings");
+        let found = findings.iter().find(|found| found["kind"] == "unreturned").expect("it stands out");
+        assert_eq!(found["ranks"], "1", "{mpi:?} {end}: {found}");
+        let inside = ["0", "1", "2"].map(of).into_iter().filter(|row| row["function"].is_string());
+        let inside: f64 = inside.map(|row| number(&row["for_ns"])).sum();
+        let share = inside / (f64::from(RANKS) * end_ns);
+        assert!((number(&found["cost_share"]) - share).abs() < 1e-6, "{mpi:?} {end}: {share}: {found}");
+        let (row, words) = match end {
+            "late-abort-1" => ("MPI_Abort", ["aborted by", "rank 1, which called MPI_Abort"]),
+            _ => ("not in MPI", ["first to stop", "rank 1: not in MPI while others are, the last call was"]),
+        };
+        assert_eq!(of("1")["function"].as_str().unwrap_or("not in MPI"), row, "{mpi:?} {end}: {info}");
+        let line = said.lines().find(|line| line.trim_start().starts_with(words[0])).unwrap_or_default();
+        assert!(line.contains(words[1]), "{mpi:?} {end}: {said}");
+        let text = found["text"].as_str().expect("a sentence");
+        let why =
+            if end == "late-abort-1" { "rank 1 called MPI_Abort" } else { "rank 1 not in MPI meanwhile" };
+        assert!(text.ends_with(why), "{mpi:?} {end}: {text}");
+        let time = said.lines().find(|line| line.trim_start().starts_with("run time")).unwrap_or_default();
+        assert!(time.contains(" until the launcher returned; ") && time.ends_with(" counted"), "{said}");
     }
 }
 
