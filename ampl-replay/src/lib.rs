@@ -17,7 +17,14 @@
 pub mod completions;
 pub mod computation;
 pub mod launcher;
-
 pub mod refusal;
 pub mod steps;
 pub mod wildcards;
+
+use std::io::Write as _;
+
+/// Writes `text` as a line of standard error, by one write: ranks share the place, and their lines must not run into
+/// each other.
+pub fn say(text: &str) {
+    let _ = std::io::stderr().write_all(format!("ampl-replay: {text}\n").as_bytes());
+}

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use ampl_replay::launcher::{Launched, Mpi};
+use ampl_replay::say;
 
 /// Library beside the replayers: see `masks.c`.
 const MASKS: &str = "libampl-replay-masks.so";
@@ -14,7 +15,7 @@ const MASKS: &str = "libampl-replay-masks.so";
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let Err(error) = start(arguments);
-    eprintln!("ampl-replay: {error}");
+    say(&error);
     ExitCode::from(2)
 }
 

@@ -23,6 +23,7 @@ use ampl_reader::{Call, Calls, Run};
 use ampl_replay::computation::Computation;
 use ampl_replay::launcher::Launched;
 use ampl_replay::refusal::refusals;
+use ampl_replay::say;
 use ampl_replay::steps::{Cut, Marker};
 use clap::{Parser, ValueEnum};
 
@@ -101,12 +102,12 @@ fn main() -> ExitCode {
         Err(Stop::Refused(reasons)) => {
             // One rank is enough; the launcher ends the others.
             if rank == 0 {
-                reasons.iter().for_each(|reason| eprintln!("ampl-replay: {reason}"));
+                reasons.iter().for_each(|reason| say(reason));
             }
             ExitCode::from(2)
         }
         Err(Stop::At(place, problem)) => {
-            eprintln!("ampl-replay: rank {rank}, {place}: {problem}");
+            say(&format!("rank {rank}, {place}: {problem}"));
             ffi::abort(1)
         }
     }
@@ -278,10 +279,10 @@ fn watch(args: &Args, rank: u32, progress: &Arc<Progress>) -> std::io::Result<()
             Calls::new(&own.structure, &own.trace).map_while(Result::ok).find(|call| call.seq == seq)
         });
         let text = found.map_or_else(|| "a call".to_owned(), |call| shown(&call));
-        eprintln!("ampl-replay: rank {rank} waits since {seconds} s in call {seq} {text}");
+        say(&format!("rank {rank} waits since {seconds} s in call {seq} {text}"));
     };
     let end = move || {
-        eprintln!("ampl-replay: rank {rank} still waits after {} s; the replay ends", 2 * seconds);
+        say(&format!("rank {rank} still waits after {} s; the replay ends", 2 * seconds));
         // MPI may be in the very call that does not return.
         std::process::exit(4);
     };
