@@ -107,6 +107,10 @@ fn two_ways_to_one_call_are_told_apart() {
         let said = &two.finished.stderr;
         assert!(said.contains(" < near ") && said.contains(" < far "), "{said}");
         assert!(!one.finished.stderr.contains(" < near "));
+        // Where they are not told apart, the summary names the depth that would do so.
+        let hint = "several callers     trace.call_path_depth = 3 tells callers apart";
+        assert!(one.finished.stderr.contains(hint), "{mpi:?}: {}", one.finished.stderr);
+        assert!(!said.contains("tells callers apart"), "{mpi:?}: {said}");
     }
 }
 

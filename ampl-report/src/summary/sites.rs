@@ -257,6 +257,7 @@ fn labels(keys: &[Number], places: &mut Places<'_>, room: usize, width: usize) -
 mod tests {
     use ampl_core::mpi::ids;
     use ampl_reader::totals::{Extreme, Total};
+    use ampl_testkit::synthetic::Synthetic;
 
     use super::*;
     use crate::layout::WIDTH;
@@ -335,6 +336,27 @@ mod tests {
         assert_eq!(seen(&keys[1..3]), ["atoi", "app+0x9"]);
         // The function of MPI tells them apart, too.
         assert_eq!(seen(&[keys[0], keys[3]]), ["atoi", "atoi"]);
+    }
+
+    #[test]
+    fn a_wrapper_of_several_callers_has_a_hint() {
+        let (libc, atoi, _) = ampl_testkit::symbols::atoi();
+        let hinted = |wrapper, several, config: &str| {
+            let mut places = Places::default();
+            let key = Some(places.number(ids::MPI_SEND.0, vec![(&*libc, atoi + 4)]));
+            places.places[0].sampled = Some((Vec::new(), several));
+            places.places[0].wrapper = wrapper;
+            let plan = Synthetic { config: config.into(), ..Synthetic::default() }.plan();
+            let mut out = Page::new(WIDTH);
+            hint(&mut out, Some(&plan), &[None, key], &mut places);
+            out.into_text()
+        };
+        let text = |depth: u32| {
+            format!("  several callers     trace.call_path_depth = {depth} tells callers apart\n")
+        };
+        assert_eq!(hinted(Some(0), true, ""), text(3));
+        assert_eq!(hinted(Some(0), true, "[trace]\ncall_path_depth = 4\n"), text(6));
+        assert_eq!([hinted(None, true, ""), hinted(Some(0), false, "")], ["", ""]);
     }
 
     #[test]
