@@ -9,10 +9,12 @@ use serde_json::Value;
 
 const RANKS: u32 = 6;
 const TURNS: u64 = 60;
+/// Windows of an update interval.
+const UPDATE: u64 = 5;
 
 fn run(sampling: &str, stored: &str) -> Monitored {
     let config = format!(
-        "[sampling]\nwindows_per_update = 5\nfloor = 2\n{sampling}[window]\nmarker = \"mpi:MPI_Barrier\"\n\
+        "[sampling]\nwindows_per_update = {UPDATE}\nfloor = 2\n{sampling}[window]\nmarker = \"mpi:MPI_Barrier\"\n\
          [[metric]]\nname = \"calls\"\nrole = \"guide\"\n{stored}"
     );
     let job = Job::of(Mpi::OpenMpi, RANKS, "steady", &[&TURNS.to_string()]);
@@ -76,6 +78,29 @@ fn check(sampling: &str, basis: &str) {
     let c_trace = number(&whole["c_trace"]);
     // The share of time inside the bound, not outside of it.
     assert!(c_trace > 0.9 && c_trace <= 1.0, "{whole}");
+    // The row of the run is of the marked sample: windows, sizes, bytes and coverage.
+    let planned = run.plan().swap_remove(0);
+    let kept = |from: u64| marked.iter().filter(|(_, window)| *window >= from).count() as f64;
+    let group = &planned["groups"][0];
+    assert_eq!(
+        (number(&planned["kept_windows"]), number(&planned["rank_windows"])),
+        (kept(0), (windows * u64::from(RANKS)) as f64),
+        "{planned}"
+    );
+    let mean = kept(UPDATE) / (windows - UPDATE) as f64;
+    assert!((number(&group["mean_size"]) - mean).abs() < 1e-9, "{mean}: {planned}");
+    let after = |row: &&&Value| row["window"].as_u64() >= Some(UPDATE);
+    let covered = sample.iter().filter(after).filter(|row| row["inside"] == true).count() as f64;
+    let covered = covered / (windows - UPDATE) as f64;
+    assert!((number(&group["coverage_window"]) - covered).abs() < 1e-9, "{covered}: {planned}");
+    let [bytes, total, timing] =
+        [&planned["bytes"], &info["trace_bytes"]["total"], &info["trace_bytes"]["timing"]].map(number);
+    let share = kept(0) / number(&planned["rank_windows"]);
+    // All windows have the same calls, but for the first and the last ones.
+    assert!(
+        (bytes - (total - timing * (1.0 - share))).abs() < 0.1 * timing,
+        "{bytes} of {total}, {timing} {share}"
+    );
     // A long line is broken between words.
     let said = run.finished.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("would be kept (output.verify)"), "{}", run.finished.stderr);

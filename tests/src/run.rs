@@ -88,6 +88,11 @@ impl Monitored {
         rows(self.json(&["decisions"], &["--all"]))
     }
 
+    /// `ampl plan RUN --json`, its rows.
+    pub fn plan(&self) -> Vec<Value> {
+        rows(self.json(&["plan"], &[]))
+    }
+
     /// `ampl timesteps RUN --json`
     pub fn timesteps(&self) -> Value {
         self.json(&["timesteps"], &[])
