@@ -171,3 +171,36 @@ fn linters_of_the_recipes_pass() {
     lint("ruff", &["format", "--isolated", "--check", "--line-length", "99"], &recipe);
     lint("hadolint", &[], &recipes.join("Dockerfile"));
 }
+
+/// Fortran programs are compiled with the module of the layout; nothing else is needed.
+#[test]
+fn a_fortran_program_takes_the_module_of_an_unpacked_archive() {
+    const RANKS: u32 = 2;
+    const STEPS: f64 = 40.0;
+    let mpi = Mpi::OpenMpi;
+    let scratch = Scratch::new("fortran");
+    let command = unpacked(&scratch);
+    let module = scratch.path().join("elsewhere/share/fortran/ampl.f90");
+    let integrations = home().join("../integrations");
+    let program = scratch.path().join("stencil");
+    let mut compile = Command::new(mpi.fortran_compiler());
+    compile.arg(module).arg(integrations.join("examples/fortran/stencil.f90")).arg("-o").arg(&program);
+    process::run(compile.current_dir(scratch.path()), Duration::from_secs(60)).success();
+    let job = Job::new(mpi, RANKS, &program, &[]);
+    let words: [&std::ffi::OsStr; 7] = [
+        command.as_ref(),
+        "run".as_ref(),
+        "-c".as_ref(),
+        &integrations.join("examples/job.toml").into_os_string(),
+        "-o".as_ref(),
+        "run".as_ref(),
+        "--".as_ref(),
+    ];
+    let words = words.map(std::ffi::OsString::from);
+    job.run(&[&words[..], &job.launch(), &job.words].concat(), scratch.path()).success();
+    let mut info = Command::new(&command);
+    info.args(["info", "run", "--json"]).current_dir(scratch.path());
+    let info = parse(&process::run(&mut info, Duration::from_secs(60)).success().stdout);
+    // A window ends with each time step, which only the module tells.
+    assert_eq!(number(&info["windows"]), STEPS + 1.0, "{info}");
+}
