@@ -102,6 +102,37 @@ fn the_whole_table(mpi: Mpi) {
     assert!(text.contains("communicator of 3 ranks"), "{text}");
 }
 
+/// Calls are made in a stripped library of functions that pass them on: those who call these functions are named.
+#[test]
+fn callers_of_a_stripped_library_of_wrappers_are_named() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let soname = "-Wl,-soname,libwrappers.so";
+        let library = mpi.compile_as("libwrappers.so", "wrappers.c", &["-fPIC", "-shared", "-s", soname]);
+        let place = library.parent().expect("a directory").to_str().expect("a path of ours");
+        let run_path = format!("-Wl,-rpath,{place}");
+        let with = ["-L", place, "-Wl,--no-as-needed", "-l:libwrappers.so", "-Wl,--as-needed", &run_path];
+        let job = Job::new(mpi, RANKS, mpi.compile_as("wrapped", "wrapped.c", &with), &["12"]);
+        let run = monitor(&job, "", Form::Run).success();
+        let text = info(&run, &["--calls"], 140);
+        let line = |function: &str| {
+            let mut lines = text.lines().filter(|line| line.starts_with(function));
+            lines.next().unwrap_or_else(|| panic!("{mpi:?}: no {function}: {text}"))
+        };
+        let nameless = line("MPI_Allreduce @ libwrappers.so+0x");
+        assert!(nameless.ends_with(" < xx_total < solve"), "{mpi:?}: {nameless}: {text}");
+        assert_eq!(line("MPI_Sendrecv @"), "MPI_Sendrecv @ xx_shift < halo", "{mpi:?}: {text}");
+        assert_eq!(line("MPI_Barrier @"), "MPI_Barrier @ xx_meet < several callers", "{mpi:?}: {text}");
+        // Both callers, where they are told apart.
+        let config = "[trace]\ncall_path_depth = 3\n";
+        let run = monitor(&job, config, Form::Run).success();
+        let text = info(&run, &["--calls"], 140);
+        for caller in ["solve", "halo"] {
+            let line = format!("MPI_Barrier @ xx_meet < {caller}");
+            assert!(text.lines().any(|other| other.starts_with(&line)), "{mpi:?}: {line}: {text}");
+        }
+    }
+}
+
 /// Lines are as long as the terminal has columns, and no word is cut.
 #[test]
 fn columns_are_respected() {

@@ -108,17 +108,20 @@ impl<'a> Places<'a> {
             let spec = FUNCTIONS.get(usize::from(place.function));
             let counts = spec.is_some_and(|spec| spec.class.is_work());
             let &(module, offset) = place.addresses.first().unwrap_or(&NOWHERE);
-            let function = symbols.function(module, offset).filter(|_| counts && place.callers.is_empty());
-            let Some(function) = function else { continue };
+            if !counts || !place.callers.is_empty() || module == NOWHERE.0 {
+                continue;
+            }
             let (outward, several) = place.sampled.clone().unwrap_or_default();
+            // Where a module is stripped, a function without a name is told by where it calls.
             let mut named = |(module, offset): (&'a str, u64)| {
                 let name = symbols.function(module, offset).map(|function| function.name);
                 (module, name.unwrap_or_else(|| format!("+{offset:#x}")))
             };
+            let (_, function) = named((module, offset));
             numbers.push(number);
             sites.push(Site {
                 module,
-                function: function.name,
+                function,
                 mpi: place.function,
                 calls: parts.iter().map(|part| part.total.calls).fold(0, u64::saturating_add),
                 outward: outward.into_iter().map(&mut named).collect(),
