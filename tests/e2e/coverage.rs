@@ -23,6 +23,17 @@ fn line(run: &Monitored, label: &str) -> String {
     std::iter::once(first).chain(more).map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
+/// Title of the table of call sites, and what its column of MPI time has.
+fn table(summary: &str) -> (String, Vec<String>) {
+    let lines: Vec<&str> = summary.lines().collect();
+    let head = lines.iter().position(|line| line.contains(" MPI time per call")).expect("a table");
+    let end = lines[head].find(" MPI time per call").expect("it has one") + " MPI time".len();
+    let rows = lines[head + 1..].iter().take_while(|line| line.starts_with("  MPI_"));
+    let cells = rows.map(|row| row[end - 9..end].trim().to_owned());
+    // A long title has a line of its own.
+    (lines[head - 1..=head].join(" "), cells.collect())
+}
+
 /// The percentages in `text`, as shares.
 fn percentages(text: &str) -> Vec<f64> {
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -84,6 +95,18 @@ fn what_is_said_is_true(mpi: Mpi, ranks: u32, seed: u32, who: &str) {
         assert!(told.get(2).is_none_or(|share| (told[0] - 1e-3..=told[1] + 1e-3).contains(share)), "{said}");
     }
     assert!(stderr.contains("% of the time)") && !stderr.contains("(exact: all ranks)"), "{stderr}");
+    // Where much was only counted, another place may have most of the time: no place has a share.
+    let (title, shares) = table(stderr);
+    let measured = percentages(&title.replace('(', ""))[0];
+    assert!(measured >= share - 0.01 && !shares.is_empty(), "{share}: {stderr}");
+    assert_eq!(
+        title.contains("Where MPI time goes (in "),
+        shares.iter().all(|share| share != "-"),
+        "{stderr}"
+    );
+    assert_eq!(title.contains("Calls while measured ("), shares.iter().all(|share| share == "-"), "{stderr}");
+    assert!(title.contains("Calls while measured (") || measured >= 0.9, "{stderr}");
+    assert!(line(&run, "run time").contains(" MPI calls, all counted"), "{stderr}");
     assert!(line(&run, "only counted").contains("MPI_Iprobe"), "{stderr}");
 
     // Means of the run: none has an interval; means with bounds have the truth between them.
@@ -148,10 +171,16 @@ fn imbalance_costs_no_more_than_the_run_and_has_its_course() {
         let windows = ["windows", "of_windows"].map(|name| number(&row["imbalance"][name]));
         assert!(windows[0] > 0.5 * windows[1], "{row}");
     }
-    let turns = course(Mpi::OpenMpi, "turns", "mpi:MPI_Allreduce");
-    assert_eq!(turns["imbalance"]["course"], "turns", "{turns}");
-    let drift = course(Mpi::OpenMpi, "drift", "mpi:MPI_Allreduce");
-    assert_eq!(drift["imbalance"]["course"], "drift", "{drift}");
+    for (mpi, kind, marker) in [
+        (Mpi::OpenMpi, "turns", "mpi:MPI_Allreduce"),
+        (Mpi::Mpich, "turns", "mpi:MPI_Allreduce"),
+        (Mpi::OpenMpi, "drift", "mpi:MPI_Allreduce"),
+        // A rank is slow for three windows and a half.
+        (Mpi::Mpich, "drift", "period:50ms"),
+    ] {
+        let row = course(mpi, kind, marker);
+        assert_eq!(row["imbalance"]["course"], kind, "{mpi:?}, {marker}: {row}");
+    }
 }
 
 fn threads_share_the_time(mpi: Mpi) {
