@@ -89,6 +89,36 @@ fn takes_no_bytes(mpi: Mpi) {
     }
 }
 
+/// What the times of all would take is told of a run that keeps few; the same job that stores all of them takes as much.
+#[test]
+fn what_all_times_would_take_is_what_they_take() {
+    const FACTOR: f64 = 1.25;
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let run = |timing: &str| {
+            let config = format!(
+                "[sampling]\nwindows_per_update = 5\nfloor = 2\n[window]\nmarker = \"mpi:MPI_Barrier\"\nevery = 10\n\
+                 [[metric]]\nname = \"calls\"\nrole = \"guide\"\n[trace]\ntiming = \"{timing}\"\n\
+                 [agent]\nmax_overhead = 0.5\n"
+            );
+            monitor(&Job::of(mpi, RANKS, "steady", &["400"]), &config, Form::Run).success()
+        };
+        let (some, all) = (run("kept"), run("all"));
+        let said = some.finished.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        let told = said.split("; all would take about ").nth(1).unwrap_or_else(|| panic!("{mpi:?}: {said}"));
+        let told: Vec<&str> = told.split(' ').take(2).collect();
+        let unit = match told[1] {
+            "kB" => 1e3,
+            "MB" => 1e6,
+            unit => panic!("{mpi:?}: {unit}: {said}"),
+        };
+        let told = told[0].parse::<f64>().expect("a number") * unit;
+        let [kept, whole] = [&some, &all].map(|run| number(&run.info()["trace_bytes"]["total"]));
+        assert!(kept < 0.85 * whole, "{mpi:?}: {kept} of {whole}");
+        assert!((whole / FACTOR..whole * FACTOR).contains(&told), "{mpi:?}: {told} told, {whole} taken");
+        assert!(!all.finished.stderr.contains("all would take about"), "{mpi:?}: {}", all.finished.stderr);
+    }
+}
+
 /// Bytes of a file with no times and no summaries, but for totals and metadata, and what decoded calls say of buffers.
 fn rest(ranks: u32, addresses: &str) -> (f64, BTreeSet<String>) {
     let config = format!(
