@@ -145,6 +145,35 @@ fn mpi4py_from_its_wheel() {
         let functions = same.functions();
         let exchanges = functions.get("MPI_Sendrecv").or(functions.get("MPI_Sendrecv_c"));
         assert_eq!(exchanges, Some(&40), "{mpi:?}: {functions:?}");
+        // Pickled messages are on a communicator of mpi4py's own, which it frees in MPI_Finalize.
+        let info = same.kept.info();
+        let made = info["communicators"].as_array().expect("a list").iter();
+        let made: Vec<_> = made.filter(|comm| comm["name"] != "world" && comm["name"] != "self").collect();
+        assert!(!made.is_empty() && info.get("communicators_cut").is_none(), "{mpi:?}: {info}");
+        assert!(made.iter().all(|comm| comm["ranks"] == "0-1"), "{mpi:?}: {made:?}");
+        for rank in 0..RANKS {
+            for call in same.kept.decode(rank) {
+                let comm = call["args"]["comm"].as_str().unwrap_or("none");
+                assert!(!comm.contains("unknown") && !comm.contains('?'), "{mpi:?}: {call}");
+            }
+        }
+    }
+}
+
+/// Told of an MPI that is not there, mpi4py raises an error that the program catches.
+#[test]
+fn mpi4py_told_of_an_mpi_that_is_absent() {
+    const PROGRAM: &str = "try:\n    from mpi4py import MPI\nexcept ImportError:\n    print('no MPI')\nelse:\n    print('MPI')\n";
+    let job = Job::new(Mpi::OpenMpi, RANKS, program(&["python3"]), &["-c", PROGRAM]);
+    let job = job.with("PYTHONPATH", python::mpi4py()).with("MPI4PY_MPIABI", "mpich");
+    // Of this name Debian has no MPICH.
+    let job = job.with("LD_LIBRARY_PATH", "");
+    let plain = job.plain().success();
+    assert_eq!(plain.sorted_lines(), ["no MPI"; RANKS as usize], "{}", plain.stderr);
+    for form in [Form::Run, Form::Exec] {
+        let run = monitor(&job, "", form).success();
+        assert_eq!(run.finished.sorted_lines(), plain.sorted_lines(), "{form:?}: {}", run.finished.stderr);
+        assert!(!run.run.exists(), "{form:?}: {}", run.finished.stderr);
     }
 }
 
