@@ -1,10 +1,14 @@
 //! Layers between the user's command line and the program: preloaded tools, prefixes, other launchers.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi, compile_shim};
-use ampl_tests::place::{Scratch, ampl};
+use ampl_tests::place::{Scratch, ampl, dist};
 use ampl_tests::process::{self, Finished};
 use ampl_tests::run::{counts, number, parse};
 use serde_json::Value;
@@ -48,7 +52,7 @@ fn said(finished: &Finished) -> Vec<&str> {
 #[test]
 fn a_preloaded_tool_reaches_the_program_and_not_ampl() {
     let tool = compile_shim("barrier_tool");
-    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+    for mpi in Mpi::ALL {
         let job = Job::of(mpi, 2, "steady", &["20"]);
         let launch = [mpi.launch(2), preloading(mpi, &tool)].concat();
         let by_env = [words(&["env", "-u", "AMPL_DISABLE"]), vec![assignment(&tool)]].concat();
@@ -224,5 +228,60 @@ fn what_every_rank_finds_wrong_is_said_once() {
             1,
             "{mpi:?} {said:?}"
         );
+    }
+}
+
+/// Texts that `words` write to their standard error, one for each time that they write.
+fn written(words: &[OsString], place: &Path) -> Vec<String> {
+    let (ours, theirs) = UnixDatagram::pair().expect("a pair of sockets");
+    let mut command = Command::new("timeout");
+    command.arg("60").args(words).current_dir(place).stdin(Stdio::null()).stdout(Stdio::null());
+    command.env_remove("AMPL_CONFIG").stderr(OwnedFd::from(theirs));
+    let mut child = command.spawn().expect("it starts");
+    // The child's end alone is left.
+    drop(command);
+    ours.set_read_timeout(Some(Duration::from_millis(20))).expect("a socket of ours");
+    let (mut texts, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
+    loop {
+        let ended = child.try_wait().expect("a child can be waited for").is_some();
+        match ours.recv(&mut buffer) {
+            Ok(0) => {}
+            Ok(length) => texts.push(String::from_utf8_lossy(&buffer[..length]).into_owned()),
+            Err(_) if ended => return texts,
+            Err(_) => {}
+        }
+    }
+}
+
+#[track_caller]
+fn are_whole(line: &[OsString], place: &Path, what: &str) {
+    let texts = written(line, place);
+    assert!(texts.iter().any(|text| text.contains(what)), "{what}: {texts:?}");
+    assert!(texts.iter().all(|text| text.ends_with('\n')), "{what}: {texts:?}");
+}
+
+/// Ranks share the place that they write to: a line that is written at once runs into no other.
+#[test]
+fn lines_are_written_whole() {
+    let scratch = Scratch::new("whole");
+    scratch.write("job.toml", "[sampling]\nsede = 3\n");
+    let layer: OsString = Mpi::Mpich.compile("own_layer").into();
+    let program: OsString = Mpi::Mpich.compile("steady").into();
+    for (options, rest, what) in [
+        (vec!["-c", "job.toml"], vec![program.clone(), "5".into()], "unknown key 'sampling.sede'"),
+        (vec!["--set", "window.every=0"], vec![program.clone(), "5".into()], "window.every"),
+        (vec![], vec!["./absent".into()], "cannot start the application"),
+        (vec!["--no-such-option"], vec![program.clone(), "5".into()], "--no-such-option"),
+        // From within the process of the program.
+        (vec![], vec![program, "5".into()], "ampl info"),
+        (vec![], vec![layer], "MPI_Send"),
+    ] {
+        let line = [vec![ampl().into(), "exec".into()], words(&options), vec!["--".into()], rest].concat();
+        are_whole(&line, scratch.path(), what);
+    }
+    let replayer: OsString = dist().join("bin/ampl-replay").into();
+    for (options, what) in [(["--mpi", "mpich"], "no such run"), (["--mpi", "none"], "--mpi none")] {
+        let line = [vec![replayer.clone()], words(&options), vec!["./absent".into()]].concat();
+        are_whole(&line, scratch.path(), what);
     }
 }

@@ -89,7 +89,7 @@ fn takes_no_bytes(mpi: Mpi) {
     }
 }
 
-/// What the times of all would take is told of a run that keeps few; the same job that stores all of them takes as much.
+/// A run that keeps few times tells what those of all would take; the same job that stores all of them takes as much.
 #[test]
 fn what_all_times_would_take_is_what_they_take() {
     const FACTOR: f64 = 1.25;
