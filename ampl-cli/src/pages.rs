@@ -60,11 +60,11 @@ pub fn write(args: &Args, command: &Command) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `command` without hidden commands and flags: completions would offer them.
+/// `command` without hidden commands: completions would offer them.
 fn shown(command: &Command) -> Command {
     let own = command.get_subcommands().filter(|own| !own.is_hide_set()).map(shown);
-    let arguments = command.get_arguments().filter(|of| of.get_action().takes_values() || !of.is_hide_set());
-    let new = Command::new(command.get_name().to_owned()).args(arguments.cloned()).subcommands(own);
+    let new =
+        Command::new(command.get_name().to_owned()).args(command.get_arguments().cloned()).subcommands(own);
     new.version(Resettable::from(command.get_version().map(|text| Str::from(text.to_owned()))))
         .about(Resettable::from(command.get_about().cloned()))
         .long_about(Resettable::from(command.get_long_about().cloned()))

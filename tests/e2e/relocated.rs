@@ -126,9 +126,7 @@ fn modules_pkg_config_and_cmake_find_an_unpacked_archive() {
     ] {
         let offered = text_of(&place.join("share").join(completion));
         assert!(offered.contains("history"), "{completion}");
-        for hidden in ["copy-journals", "detached", "pages"] {
-            assert!(!offered.contains(hidden), "{completion}: {hidden}");
-        }
+        assert!(!offered.contains("copy-journals"), "{completion}");
     }
     let of = |name: &str| text_of(&place.join("share/doc/ampl").join(name));
     let bill = parse(&of("sbom.cdx.json"));

@@ -107,7 +107,10 @@ impl Finder<'_> {
             let executions = self.sequence.executions(&inside, inner, &inner_anchor)?;
             match self.relation(&flow, &body, inner, steps, &executions) {
                 Relation::Outer => {
-                    let Some(at) = self.at_intervals(&inside, &flow, &body, &loops) else { break };
+                    let at = self.at_intervals(&inside, &flow, part, &loops);
+                    let Some(at) = at.filter(|at| at.3.len() < body.len() && at.3.is_subset(&body)) else {
+                        break;
+                    };
                     (anchor, steps, begun, body) = at;
                 }
                 Relation::Repeating(times) => {
@@ -221,24 +224,24 @@ impl Finder<'_> {
         Some(found.between(pieces[..first].concat(), pieces[last + 1..].concat()))
     }
 
-    /// The loop inside `body` of whose iterations the rest is done every so many, each call at an interval of its own, so
+    /// The loop inside `part` of whose iterations the rest is done every so many, each call at an interval of its own, so
     /// that its executions differ: its anchor, iterations, those begun, and shapes. Calls of an iteration around it have one
     /// interval, or none that is always the same.
     fn at_intervals(
         &self,
         inside: &Slice,
         flow: &Flow,
-        body: &Set,
+        part: &Set,
         loops: &[Set],
     ) -> Option<(Anchor, u64, u64, Set)> {
-        let mut inner = heaviest(flow, body, loops)?;
+        let mut inner = heaviest(flow, part, loops)?;
         loop {
             let (anchor, begun, most) = anchor(flow, inner, loops)?;
             let list = Trips::of(&self.sequence.executions(inside, inner, &anchor)?);
-            let rest: Vec<u32> = body.difference(inner).copied().collect();
+            let rest: Vec<u32> = part.difference(inner).copied().collect();
             let differ = list.number() > 2 && list.regular().is_none();
             if differ && (2..=MOST_RARE).contains(&rest.len()) {
-                let intervals = rest.iter().map(|&shape| self.interval(inside, body, shape, &anchor));
+                let intervals = rest.iter().map(|&shape| self.interval(inside, part, shape, &anchor));
                 let intervals: Option<Vec<Option<u64>>> = intervals.collect();
                 let intervals: FxHashSet<u64> = intervals.into_iter().flatten().flatten().collect();
                 if intervals.len() >= 2 {
@@ -250,10 +253,10 @@ impl Finder<'_> {
         }
     }
 
-    /// Iterations by `anchor` between two calls of `shape`, a part of `body`, which are always as many; `Some(None)` where
+    /// Iterations by `anchor` between two calls of `shape`, one of `part`, which are always as many; `Some(None)` where
     /// there are too few, `None` where they differ.
-    fn interval(&self, inside: &Slice, body: &Set, shape: u32, anchor: &Anchor) -> Option<Option<u64>> {
-        let others: Set = body.iter().copied().filter(|&other| other != shape).collect();
+    fn interval(&self, inside: &Slice, part: &Set, shape: u32, anchor: &Anchor) -> Option<Option<u64>> {
+        let others: Set = part.iter().copied().filter(|&other| other != shape).collect();
         let between = Trips::of(&self.sequence.executions(inside, &others, anchor)?);
         match between.regular() {
             None if between.number() <= 2 => Some(None),
