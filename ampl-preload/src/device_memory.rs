@@ -1,7 +1,7 @@
 //! Memory of devices: asked of CUDA's driver and of HIP, where the program has loaded them.
 //!
-//! Nothing is linked or loaded. Addresses in modules and on stacks are never asked about, others once: devices have ranges of
-//! addresses of their own.
+//! Nothing is linked or loaded. An address is asked about when it is met first, unless it is in a module or on a stack. The
+//! answer holds from then on, as the ranges of addresses of devices are never the host's.
 
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::sync::{Mutex, PoisonError};

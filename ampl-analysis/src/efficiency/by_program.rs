@@ -16,11 +16,11 @@ const APART: f64 = 0.05;
 
 /// Part of the calls of a rank that ask whether something has arrived, from which on it serves others.
 const POLLS: f64 = 0.2;
+/// The same part, from which on it does nothing else.
+const ONLY_POLLS: f64 = 0.9;
 /// Processor time over the time outside of MPI, below which a rank sleeps there.
 const AWAKE: f64 = 0.5;
-/// The same part, from which on a rank does nothing but ask.
-const ONLY_POLLS: f64 = 0.9;
-/// Processor time for each such call, nanoseconds, below which nothing is computed between two of them: what
+/// Processor time for each call that asks, nanoseconds, below which nothing is computed between two of them: what
 /// `sched_yield` takes.
 const YIELD_NS: f64 = 20_000.0;
 
