@@ -28,6 +28,7 @@ mod butterfly;
 mod cartesian;
 mod catalogue;
 mod cg;
+mod directions;
 mod graph;
 mod hamming;
 mod identify;

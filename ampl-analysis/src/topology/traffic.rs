@@ -6,6 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::directions::choose_reading;
 use super::graph::{Graph, TooLarge};
 use super::identify::{Options, Topology, identify};
 use super::shape::Shape;
@@ -123,7 +124,12 @@ fn of_flows(messages: &Messages, flows: &[&Flow], options: &Options<'_>) -> Resu
     ];
     let whole = union(&divisions[0].iter().collect::<Vec<_>>());
     let total = whole.weight();
+    let edges = |part: &Part| part.edges.iter().map(|&(u, v, _)| (u, v)).collect();
+    let directions: Vec<Vec<(u32, u32)>> = divisions[2].iter().map(edges).collect();
     let (mut best, mut score, mut size) = (Vec::new(), f64::MIN, 0);
+    if let Some(found) = search.by_members(messages, flows, &whole)? {
+        (best, score) = (found, 1.0);
+    }
     for division in divisions {
         if division.len() > size && score < 1.0 - GAIN {
             size = division.len();
@@ -142,7 +148,17 @@ fn of_flows(messages: &Messages, flows: &[&Flow], options: &Options<'_>) -> Resu
             best = found;
         }
     }
+    let patterns = best.iter_mut().flat_map(|found| &mut found.topology.patterns);
+    patterns.for_each(|pattern| choose_reading(pattern, &directions));
     Ok(best)
+}
+
+/// Number of ranks that `edges` connect.
+fn touched(edges: &[WeightedEdge]) -> usize {
+    let mut ranks: Vec<u32> = edges.iter().flat_map(|&(u, v, _)| [u, v]).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    ranks.len()
 }
 
 /// The flows by `key`; those with equal edges together.
@@ -227,6 +243,41 @@ impl Search<'_> {
             Ok((many.len(), many.iter().sum()))
         };
         Ok(count(part)? == count(whole)?)
+    }
+
+    /// Patterns of communicators of some of the ranks, and of those of all of them, each by itself; `None` where there
+    /// are not both, where one of them has no name, or where it takes the former to connect all ranks.
+    fn by_members(
+        &mut self,
+        messages: &Messages,
+        flows: &[&Flow],
+        whole: &Part,
+    ) -> Result<Option<Vec<Found>>, TooLarge> {
+        let comm = |flow: &Flow| messages.places[flow.place as usize].comm;
+        let mut made: FxHashMap<Comm, Vec<&Flow>> = FxHashMap::default();
+        for &flow in flows.iter().filter(|flow| matches!(comm(flow), Comm::Made(_))) {
+            made.entry(comm(flow)).or_default().push(flow);
+        }
+        let all = touched(&whole.edges);
+        made.retain(|_, flows| touched(&part(flows).edges) < all);
+        let (some, every): (Vec<&Flow>, Vec<&Flow>) =
+            flows.iter().copied().partition(|&flow| made.contains_key(&comm(flow)));
+        if some.is_empty() || !self.spans(&part(&every), whole)? {
+            return Ok(None);
+        }
+        let mut both = Vec::new();
+        for flows in [every, some] {
+            let place = |flow: &Flow| {
+                let place = messages.places[flow.place as usize];
+                (place.function.0, place.path)
+            };
+            both.extend(self.explained(parts(&flows, place))?);
+        }
+        let is_named = |found: &Found| {
+            let plain = found.topology.patterns.iter().all(|pattern| is_plain(&pattern.shape));
+            found.least.is_none() && found.topology.unknown.is_empty() && plain
+        };
+        Ok(both.iter().all(is_named).then_some(both))
     }
 
     /// The parts in groups that have names, and the rest by volume.
@@ -331,12 +382,6 @@ impl Search<'_> {
     /// True where one shape, in one or several copies, takes in all ranks and half of the traffic. Without one, parts
     /// of something irregular would have names by chance.
     fn has_main(&self, found: &[Found], whole: &Part) -> bool {
-        let touched = |edges: &[WeightedEdge]| {
-            let mut ranks: Vec<u32> = edges.iter().flat_map(|&(u, v, _)| [u, v]).collect();
-            ranks.sort_unstable();
-            ranks.dedup();
-            ranks.len()
-        };
         let (all, total) = (touched(&whole.edges), whole.weight());
         found.iter().any(|found| {
             let mut weight = Weight::default();

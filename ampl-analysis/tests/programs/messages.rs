@@ -95,6 +95,60 @@ fn grids_in_parts_of_the_world_are_copies() {
 }
 
 #[test]
+fn a_tree_of_all_ranks_does_not_join_the_grids_of_some() {
+    let job = Job::of(16, |caller| {
+        let rank = caller.rank();
+        caller.split(u64::from(rank / 4), 0, 1, (4, rank % 4));
+        for (line, &to) in (10..).zip(&around(rank % 4, 2, |place| place)) {
+            caller.send(line, to, 100, 1);
+        }
+        // To the parent in a binomial tree: with these edges the four grids are one of 4 x 2 x 2.
+        if rank > 0 {
+            caller.send(30, i64::from(rank ^ 1 << rank.ilog2()), 10, world());
+        }
+    });
+    let mut found = names(&job.found());
+    found.sort();
+    assert_eq!(found, ["1 binomial-tree 16", "4 grid 2x2"]);
+}
+
+#[test]
+fn rows_and_columns_are_joined_to_a_grid() {
+    let job = Job::of(16, |caller| {
+        let rank = caller.rank();
+        // Rows of four in communicators of their own, columns through the world.
+        caller.split(u64::from(rank / 4), 0, 1, (4, rank % 4));
+        caller.send(10, i64::from((rank + 1) % 4), 100, 1);
+        caller.send(11, i64::from((rank + 4) % 16), 100, world());
+    });
+    assert_eq!(names(&job.found()), ["1 torus 4x4"]);
+}
+
+#[test]
+fn lines_along_axes_tell_a_torus_from_a_cube() {
+    for step in [1, 3, 5, 7, 11] {
+        let job = Job::of(16, |caller| {
+            let place = (0..16).find(|place| place * step % 16 == caller.rank()).unwrap();
+            let number = |x: u32, y: u32| i64::from((x % 4 * 4 + y % 4) * step % 16);
+            let (x, y) = (place / 4, place % 4);
+            for (line, to) in
+                (10..).zip([number(x + 1, y), number(x + 3, y), number(x, y + 1), number(x, y + 3)])
+            {
+                caller.send(line, to, 100, world());
+            }
+        });
+        assert_eq!(names(&job.found()), ["1 torus 4x4"], "{step}");
+        let job = Job::of(16, |caller| {
+            let place = (0..16).find(|place| place * step % 16 == caller.rank()).unwrap();
+            for bit in 0..4 {
+                caller.send(10 + bit, i64::from((place ^ 1 << bit) * step % 16), 100, world());
+            }
+        });
+        assert_eq!(names(&job.found()), ["1 hypercube 2x2x2x2"], "{step}");
+    }
+}
+
+#[test]
 fn one_line_on_two_communicators_is_told_apart() {
     let job = Job::of(64, |caller| {
         let rank = caller.rank();
