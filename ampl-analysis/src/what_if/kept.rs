@@ -13,15 +13,20 @@ use crate::estimate::{self, Scope, inside};
 use crate::kept::{is_kept_by, would_keep};
 use crate::storage;
 
+/// Rank-windows that a run kept, and the bytes of its trace with them; no bytes where too little was kept to tell.
+///
+/// Under `output.verify` everything is stored: the sample is what is marked.
+pub(super) fn sample(trace: &Trace, plan: &Plan) -> (u64, Option<f64>) {
+    match would_keep(trace, Some(plan)) {
+        Some(kept) => (kept, storage::of_sample(trace)),
+        None => (trace.kept_windows(), Some(trace.sizes.total as f64)),
+    }
+}
+
 /// The row of the run itself.
 pub fn row(trace: &Trace, plan: &Plan) -> Row {
     let estimates = estimate::rows(trace, plan);
-    // Under `output.verify` everything is stored: the sample is what is marked.
-    let kept = would_keep(trace, Some(plan)).unwrap_or_else(|| trace.kept_windows());
-    let bytes = match plan.config.output.verify {
-        true => storage::of_sample(trace),
-        false => Some(trace.sizes.total as f64),
-    };
+    let (kept, bytes) = sample(trace, plan);
     Row {
         confidence: None,
         error: None,

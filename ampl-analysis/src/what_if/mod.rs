@@ -95,14 +95,17 @@ pub fn simulated(
     let groups = 0..job.plan.groups.len();
     let kept = runs.iter().flat_map(|run| &run.kept).sum::<u64>() as f64 / runs.len() as f64;
     let stored: u64 = trace.ranks.iter().map(|rank| rank.times.len() as u64).sum();
-    let each = (trace.kept_windows() > 0).then(|| stored as f64 / trace.kept_windows() as f64);
+    let rest = trace.sizes.total.saturating_sub(stored) as f64;
+    // Priced as the row of the run itself is, so that the same windows take the same bytes.
+    let (windows, bytes) = kept::sample(trace, &job.plan);
+    let each = bytes.filter(|_| windows > 0).map(|bytes| (bytes - rest).max(0.0) / windows as f64);
     Row {
         confidence: bound.0,
         error: bound.1,
         coverage: 1.0,
         kept_windows: Some(kept),
         rank_windows: trace.rank_windows(),
-        bytes: each.map(|each| trace.sizes.total.saturating_sub(stored) as f64 + each * kept),
+        bytes: each.map(|each| rest + each * kept),
         groups: groups.map(|group| group_row(&job, &runs, group)).collect(),
     }
 }
@@ -144,6 +147,16 @@ mod tests {
             kept::row(&job.trace(), &job.plan())
         };
         let (plain, verified) = (row(false), row(true));
+        // Rank-windows of another bound have the price of the run's own.
+        for verify in [false, true] {
+            let (trace, plan) = (job(verify).trace(), job(verify).plan());
+            let (own, other) =
+                (kept::row(&trace, &plan), simulated(&trace, &plan, (Some(0.9), None), 1, || ()));
+            let times = trace.ranks.iter().map(|rank| rank.times.len()).sum::<usize>() as f64;
+            let rest = trace.sizes.total as f64 - times;
+            let each = |row: &Row| (row.bytes.unwrap() - rest) / row.kept_windows.unwrap();
+            assert!((each(&own) / each(&other) - 1.0).abs() < 1e-9, "{} {}", each(&own), each(&other));
+        }
         assert_eq!((plain.kept_windows, verified.kept_windows), (Some(368.0), Some(368.0)));
         assert_eq!((plain.groups[0].mean_size, verified.groups[0].mean_size), (Some(8.0), Some(8.0)));
         assert_eq!(plain.groups[0].coverage_window, verified.groups[0].coverage_window);
