@@ -155,7 +155,9 @@ impl<'f, 't> Spent<'f, 't> {
             Kind::Transfer | Kind::Collectives => (kind, steps().growth().map(Detail::Growth)),
             Kind::Polling => {
                 let polls = self.sum(purpose, |total, _| total.calls) as f64;
-                let between = steps::between_polls(trace).filter(|&ns| ns <= PAUSE_NS);
+                // A thread that only polls beside one that computes takes none of its time.
+                let alone = self.facts.run.over_threads < BEYOND;
+                let between = steps::between_polls(trace).filter(|&ns| alone && ns <= PAUSE_NS);
                 let between = between.map(|ns| (ns * polls / self.all_ns).min(1.0));
                 (kind, between.filter(|&share| share >= LEAST).map(Detail::BetweenPolls))
             }
