@@ -263,6 +263,10 @@ pub fn read(bytes: &[u8]) -> Result<Journal<'_>, ReadError> {
     if header[word::TABLE] != u64::from(table_checksum()) {
         return Err(ReadError::TableMismatch { function: "the table of functions".into() });
     }
+    // Ranks are ints of C. Behind one beyond these there would be no room for a next.
+    if header[word::RANK] > i32::MAX as u64 {
+        return Err(ReadError::Malformed { what: "rank", at: word::RANK });
+    }
     let mut blocks = Vec::new();
     let mut at = HEADER_WORDS;
     let mut cut_at = None;

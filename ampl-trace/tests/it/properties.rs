@@ -402,4 +402,7 @@ fn other_files_are_refused_by_name() {
     words[word::TABLE] ^= 1;
     assert!(matches!(journal::read(&bytes_of(&words)), Err(ReadError::TableMismatch { .. })));
     assert!(matches!(journal::read(&[0; HEADER_WORDS * 8]), Err(ReadError::BadMagic { .. })));
+    words[word::TABLE] ^= 1;
+    words[word::RANK] = u64::from(u32::MAX);
+    assert!(matches!(journal::read(&bytes_of(&words)), Err(ReadError::Malformed { what: "rank", .. })));
 }
