@@ -112,6 +112,10 @@ pub struct Thread {
     rare_ticks: u64,
     /// Part of `rare_ticks` up to the last window's end.
     rare_before: u64,
+    /// Processor time of rare work, ticks.
+    rare_own: u64,
+    /// Processor time of the agent's calls up to the last [`Thread::was_displaced`], ticks.
+    displaced_before: u64,
     /// Ratio of the true cost of calls to the measured one, at least 1.
     surcharge: f64,
     /// True while rare work is under way.
@@ -183,6 +187,8 @@ impl Thread {
             nanos_per_tick: shared.journal.nanos_per_tick(),
             number,
             own_before: 0,
+            rare_own: 0,
+            displaced_before: 0,
             stored_before: 0,
             body: Vec::new(),
             last_check: LastCheck::begin(now, shared.journal.nanos_per_tick(), shared.journal.measures()),

@@ -113,6 +113,7 @@ fn poll_and_check(state: &mut ThreadState, mut now: u64, poll_is_due: bool, chec
     if check_is_due {
         state.process.take_clock_pair();
         state.thread.recalibrate();
+        state.thread.was_displaced(state.displaced.ratio());
     }
     if poll_is_due {
         // Close gathered windows first, so that this poll sends them.

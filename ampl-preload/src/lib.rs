@@ -27,6 +27,7 @@ mod counts;
 mod decision;
 mod deferred_mpi;
 mod device_memory;
+mod displaced;
 mod ending;
 mod entry;
 mod environment;

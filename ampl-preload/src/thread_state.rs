@@ -7,6 +7,7 @@ use ampl_agent::partners::Recent;
 use ampl_agent::requests::Requests;
 
 use crate::clock;
+use crate::displaced::Displaced;
 use crate::entry::{Entry, Origin};
 use crate::environment;
 use crate::filled::Filled;
@@ -55,6 +56,8 @@ pub struct ThreadState {
     pub requests: Requests,
     /// Schedule of its polls of the tree.
     pub timer: ProgressTimer,
+    /// Time for which others had its processor.
+    pub displaced: Displaced,
     /// The agent's own time per call.
     pub meter: Meter,
     /// The agent's own time per local call that is only counted.
@@ -88,6 +91,7 @@ impl ThreadState {
             recent: process.shared.partners.is_some().then(Recent::default),
             requests,
             timer: ProgressTimer::new(process.gathers),
+            displaced: Displaced::start(),
             meter: Meter::default(),
             local_meter: Meter::default(),
         }

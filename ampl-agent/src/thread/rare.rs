@@ -40,8 +40,20 @@ impl Thread {
         let journal_ns = self.shared.journal.rare_ns().saturating_sub(journal_ns);
         let wall = ticks(took.wall_ns);
         self.rare_ticks += wall;
+        let waited = ticks(took.waited_ns().saturating_add(journal_ns)).min(wall);
         self.totals.own_ticks += wall;
-        self.totals.waited_ticks += ticks(took.waited_ns().saturating_add(journal_ns)).min(wall);
+        self.totals.waited_ticks += waited;
+        self.rare_own += wall - waited;
+    }
+
+    /// Takes that others had the thread's processor `ratio` times as long as the thread since this was last called: the
+    /// agent's calls took so much longer than their processor time, which is no time of the program's.
+    pub fn was_displaced(&mut self, ratio: f64) {
+        let own = self.own().saturating_sub(self.rare_own);
+        let since = own.saturating_sub(std::mem::replace(&mut self.displaced_before, own));
+        let ticks = (since as f64 * ratio.max(0.0)) as u64;
+        self.totals.own_ticks += ticks;
+        self.totals.waited_ticks += ticks;
     }
 
     /// Does rare `work`.

@@ -76,6 +76,26 @@ fn a_marker_call_belongs_to_the_next_window() {
 }
 
 #[test]
+fn time_of_others_during_the_agents_part_is_no_computing() {
+    let job = Job::new("[window]\nmarker = \"mpi:MPI_Allreduce\"\n", 1);
+    let mut thread = job.thread(0);
+    let mut at = 0;
+    for (own, displaced) in [(100, 4.0), (100, 0.0), (50, 2.0)] {
+        make(&mut thread, ids::MPI_SEND, at + 10, at + 110, 0, &send_words(1));
+        thread.add_own(own);
+        thread.was_displaced(displaced);
+        at += 1000;
+        make(&mut thread, ids::MPI_ALLREDUCE, at, at, 8, &[0x10, 0x20, 1, 1, 1, 1]);
+    }
+    thread.finish(at + 10);
+    let read = job.read();
+    // 1000 ticks a window, of which 100 are in MPI; the agent's part lasts as long as it ran, and others did meanwhile.
+    assert_eq!(column(&read, Quantity::ComputeTime)[..3], [400.0, 800.0, 750.0]);
+    // It took the processor for no more.
+    assert_eq!(read.rank.process.own_ns, 250);
+}
+
+#[test]
 fn periods_split_time_but_not_calls() {
     let job = Job::new("[window]\nmarker = \"period:100ns\"\n", 1);
     let mut thread = job.thread(0);
