@@ -86,7 +86,7 @@ impl Bound {
     /// whose strata are cut along the same bins, takes no more ranks than a tighter one on average.
     pub fn bin_unit(&self, mean: GroupMean) -> f64 {
         const SHARE: f64 = 0.02;
-        const COMMON: std::ops::RangeInclusive<f64> = 0.0099..=0.5;
+        const COMMON: std::ops::RangeInclusive<f64> = 0.0049..=0.5;
         let (error, mean) = (self.error(), self.mean(mean));
         if COMMON.contains(&(error / mean)) { SHARE * mean } else { error }
     }

@@ -16,7 +16,7 @@ use ampl_core::stats::Moments;
 use ampl_core::stats::bins::{Histogram, Origin};
 use ampl_core::stats::observers::observed;
 use ampl_core::stats::quantile::normal_two_sided;
-use ampl_core::stats::sizing::{retrospective_floor, simple_random};
+use ampl_core::stats::sizing::retrospective_floor;
 use ampl_core::stats::strata::{Need, Strata, Terms, stratify};
 use ampl_core::units::WindowId;
 
@@ -280,7 +280,7 @@ impl Group {
             cell.and_then(|cell| cell.metrics.get(metric)).map(|moments| moments.census).unwrap_or_default()
         };
         let mut means = Vec::with_capacity(self.guides.len());
-        let mut asks: Option<(u64, usize, f64)> = None;
+        let mut asks: Option<(f64, usize, f64)> = None;
         let mut least = vec![None; self.guides.len()];
         let mut origins: Vec<Origin> = match &self.newest {
             Some(newest) => newest.origins.clone(),
@@ -304,7 +304,10 @@ impl Group {
             }
             origins[index] = Origin { ratio: mean.ratio, mean_n: mean.mean_n, unit };
             let allowed = (guide.bound.error() / guide.quantile).powi(2);
-            let asked = simple_random(drawn.ranks, variance, allowed);
+            // No number of ranks, in which guides that ask for all of them are alike: the guide shall not depend on
+            // how tight their bounds are.
+            let asked = if variance == 0.0 { 0.0 } else { variance / allowed };
+            let asked = if asked.is_nan() { f64::INFINITY } else { asked };
             if asks.is_none_or(|(most, ..)| asked > most) {
                 asks = Some((asked, index, guide.bound.bin_unit(mean)));
             }

@@ -1,14 +1,16 @@
 //! Retrospective decision about a window: strata along its histogram, and how many ranks of each keep it.
 //!
 //! The outermost bins are taken in full, as many as pays; the others are cut into a few strata of about equal
-//! √f, and the sizes are Neyman's with limits. Every combination is priced, and the cheapest one is taken. The work
-//! depends on the number of bins, not on how many ranks are in them.
+//! √f, and the sizes are Neyman's with limits. Dynamic programs and moves of single cuts improve on that. Every
+//! combination is priced, and the cheapest one is taken. The work depends on the number of bins, not on how many ranks
+//! are in them.
 //!
 //! # Source
 //! STATISTICS §2: Dalenius & Hodges 1959 for the cuts, Hidiroglou 1986 for what is taken in full, Cochran §5.5 and
 //! §5.9 for the sizes.
 
 mod outline;
+mod program;
 mod search;
 mod view;
 
@@ -36,7 +38,16 @@ const IDLE: f64 = 0.25;
 const MOVES: usize = 64;
 
 /// Bins that are taken in full without a gain before the search for more stops.
-const MOST_FAILURES: usize = 16;
+const MOST_FAILURES: usize = 2;
+
+/// Runs of bins that a dynamic program has strata of, at most; fewer where several groups are decided.
+const PLACES: usize = 48;
+
+/// Runs of bins from which on a dynamic program is worth it.
+const FEWEST_PLACES: usize = 8;
+
+/// Dynamic programs at most, each with other multipliers.
+const ROUNDS: usize = 5;
 
 /// Fewest ranks of a stratum.
 const FEWEST: f64 = 2.0;

@@ -18,5 +18,6 @@ mod config_values;
 mod configs;
 mod constants;
 mod exact;
+mod looser;
 mod properties;
 mod strata;

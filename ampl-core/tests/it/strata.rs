@@ -207,8 +207,9 @@ fn many_idle_ranks_stand_for_each_other_and_few_are_kept() {
     assert_eq!(kept(1, 0.03), (1, 3));
     assert_eq!(kept(8, 0.03), (8, 10));
     for idle in [9, 16, 24] {
-        assert_eq!(kept(idle, 0.03), kept(idle, 0.032), "{idle}");
-        assert!(kept(idle, 0.03).1 <= 18, "{idle}: {:?}", kept(idle, 0.03));
+        // At 3.2 % none of them moves the mean by itself.
+        let (tighter, looser) = (kept(idle, 0.03), kept(idle, 0.032));
+        assert!(looser.1 <= tighter.1 && tighter.1 <= 18, "{idle}: {tighter:?} {looser:?}");
     }
 }
 
@@ -223,8 +224,7 @@ fn nobody_is_no_trouble_and_no_need_takes_the_floor() {
     assert_eq!(stratify(&world.histogram, 0, &[Some(exact), None], terms).size(), 50, "no error is allowed");
 }
 
-/// The search tries some of all ways, so that a single window may take more under a looser bound; the sum over many does
-/// not.
+/// Single windows are compared in `looser.rs`.
 #[test]
 fn a_looser_bound_takes_fewer_ranks_along_the_same_bins() {
     let mut state = 77_u64;

@@ -48,14 +48,18 @@ impl Outline {
     /// does.
     ///
     /// Ranks that have nothing are that far from the mean where the group is small and the bound tight (32 ranks and
-    /// 3 %). If they are more than `idle` ranks, they are drawn like others, as each of them stands for the rest.
+    /// 3 %). If more than `idle` ranks are as far below, they are drawn like others, as each of them stands for the rest.
     pub fn within(&self, alone: f64, before: &[f64], idle: f64) -> (usize, usize) {
         // Not a number is far away.
         let far = |bin: usize| self.distance[bin].is_nan() || self.distance[bin] > alone;
         let bins = 0..self.distance.len();
-        let below = bins.clone().filter(|&bin| far(bin) && self.below[bin]);
-        let few = below.map(|bin| before[bin + 1] - before[bin]).sum::<f64>() <= idle;
-        let full = |bin: usize| far(bin) && (few || !self.below[bin]);
+        // Counted from the outside, so that a looser bound never forces ranks that a tighter one draws.
+        let farther = |bin: usize| -> f64 {
+            let others = bins.clone().filter(|&other| self.below[other]);
+            let others = others.filter(|&other| self.distance[other] >= self.distance[bin]);
+            others.map(|other| before[other + 1] - before[other]).sum()
+        };
+        let full = |bin: usize| far(bin) && (!self.below[bin] || farther(bin) <= idle);
         let high = bins.clone().rfind(|&bin| !full(bin)).map_or(0, |bin| bin + 1);
         let low = bins.clone().find(|&bin| !full(bin)).unwrap_or(high);
         (low, high)
@@ -76,6 +80,24 @@ impl Outline {
             let inner = self.distance[low] <= self.distance[high - 1] || self.distance[high - 1].is_nan();
             Some(if inner { (low, high - 1) } else { (low + 1, high) })
         })
+    }
+
+    /// Ends of the run, and at most `most` - 1 places between them: all, or some at about equal √f.
+    pub fn places(&self, (low, high): (usize, usize), most: usize) -> Vec<usize> {
+        if high - low <= most {
+            return (low..=high).collect();
+        }
+        let mut places = vec![low];
+        let (from, to) = (self.spread[low], self.spread[high]);
+        for part in 1..most {
+            let goal = from + (to - from) * part as f64 / most as f64;
+            let place = low + self.spread[low..=high].partition_point(|&sum| sum < goal);
+            if place > places[places.len() - 1] && place < high {
+                places.push(place);
+            }
+        }
+        places.push(high);
+        places
     }
 
     /// The run cut into at most `count` strata of about equal √f; none where it has fewer bins.

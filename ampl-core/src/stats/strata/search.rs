@@ -1,7 +1,7 @@
 //! The search for the cheapest way to keep a window.
 
 use super::outline::Outline;
-use super::{COUNTS, Candidate, KnownLimits, MOST_FAILURES, MOVES, Pricing};
+use super::{COUNTS, Candidate, FEWEST_PLACES, KnownLimits, MOST_FAILURES, MOVES, PLACES, Pricing};
 
 impl Pricing<'_> {
     /// The cheapest of the ways along `outline` that are tried, with strata in the run `within`.
@@ -40,8 +40,12 @@ impl Pricing<'_> {
                 }
             }
         }
+        let most = PLACES / terms.groups.max(1);
+        if most >= FEWEST_PLACES {
+            best = self.programmed(best, outline, within, most);
+        }
         let mut tries = MOVES / share;
-        while best.cuts.count > 0 && tries > 0 {
+        while best.cuts.count > 0 && tries > 0 && !self.at_floor(&best) {
             let mut cheaper = best;
             self.price(
                 Candidate::new(best.cuts, best.full),
