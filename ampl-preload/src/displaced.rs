@@ -22,7 +22,8 @@ impl Counted {
     /// That of the calling thread, which began to count losses with `switches`; `None` where the system does not tell.
     fn now(switches: &Switches) -> Option<Self> {
         let mut text = [0; 96];
-        let read = File::open("/proc/thread-self/schedstat").and_then(|mut file| file.read(&mut text)).ok()?;
+        let read =
+            File::open("/proc/thread-self/schedstat").and_then(|mut file| file.read(&mut text)).ok()?;
         let mut numbers = str::from_utf8(text.get(..read)?).ok()?.split_ascii_whitespace().map(str::parse);
         let mut next = || numbers.next()?.ok();
         Some(Self { ran: next()?, waited: next()?, turns: next()?, lost: switches.now()? })

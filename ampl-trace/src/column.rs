@@ -8,7 +8,7 @@ pub const LIMIT: u32 = 255;
 /// Bits behind a difference's highest that are modelled; those below are even.
 const MODELLED: u32 = 3;
 /// Guesses that a number may have.
-const GUESSES: usize = 4;
+const GUESSES: usize = 5;
 
 /// Numbers of a kind.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ impl Column {
         tops: Vec::new(),
     };
 
-    /// Codes a number with one to four guesses, by the guess that has been nearest of late, the first of equal ones.
+    /// Codes a number with one to five guesses, by the guess that has been nearest of late, the first of equal ones.
     pub fn code<B: Bits>(&mut self, bits: &mut B, number: u64, guesses: &[u64]) -> u64 {
         let best = (0..guesses.len()).min_by_key(|&guess| self.costs[guess]).unwrap_or(0);
         let number = self.differs(bits, number, guesses[best]);

@@ -20,6 +20,41 @@ struct Table {
     before: Vec<(u64, u64)>,
 }
 
+/// Distances between addresses in a row: places in a block that a program goes through again and again have two, one of
+/// which leads back.
+#[derive(Clone, Copy, Debug, Default)]
+struct Steps {
+    last: Option<u64>,
+    least: u64,
+    most: u64,
+    /// The last distance, and the last other one.
+    steps: [Option<u64>; 2],
+}
+
+impl Steps {
+    /// The address that comes next, if distances go on: by the last one, or, where that leads out of the addresses so far, by
+    /// the other one; 0 before the first address.
+    fn next(&self) -> u64 {
+        let Some(last) = self.last else { return 0 };
+        let [step, other] = self.steps.map(|step| step.map(|step| last.wrapping_add(step)));
+        let is_inside = |at: &u64| (self.least..=self.most).contains(at);
+        step.filter(is_inside).or(other).or(step).unwrap_or(last)
+    }
+
+    fn take(&mut self, address: u64) {
+        if let Some(last) = self.last {
+            let step = Some(address.wrapping_sub(last));
+            if step != self.steps[0] {
+                self.steps = [step, self.steps[0]];
+            }
+            (self.least, self.most) = (self.least.min(address), self.most.max(address));
+        } else {
+            (self.least, self.most) = (address, address);
+        }
+        self.last = Some(address);
+    }
+}
+
 impl Table {
     const NEW: Self = Self {
         count: Column::NEW,
@@ -41,6 +76,7 @@ impl Table {
             return None;
         }
         let mut coded: Vec<(u64, u64)> = Vec::new();
+        let mut steps = Steps::default();
         let mut is = table.iter();
         for index in 0..count as usize {
             let (number, address) = is.next().copied().unwrap_or_default();
@@ -59,14 +95,16 @@ impl Table {
                 _ => anchors.1.wrapping_add(old_address.wrapping_sub(anchors.0)),
             };
             let from_anchor = anchors.1.wrapping_add(old_address.wrapping_sub(anchors.0));
-            let guesses = [from_last, from_anchor, old_address, last.map_or(0, |(_, at)| at)];
+            let guesses = [from_last, from_anchor, old_address, last.map_or(0, |(_, at)| at), steps.next()];
             let page = self.pages.code(bits, address >> PAGE, &guesses.map(|guess| guess >> PAGE));
             let within = address & ((1 << PAGE) - 1);
             let offset = self.offsets.code(bits, within, &guesses.map(|guess| guess & ((1 << PAGE) - 1)));
             if index % FREE == FREE - 1 {
                 bits.plain(1, 0);
             }
-            coded.push((number, page << PAGE | offset & ((1 << PAGE) - 1)));
+            let address = page << PAGE | offset & ((1 << PAGE) - 1);
+            steps.take(address);
+            coded.push((number, address));
         }
         self.before.clone_from(&coded);
         Some(coded)
@@ -138,6 +176,21 @@ mod tests {
                 prop_assert_eq!(coder.code(&mut bits, &Places::default()), Some(rank.clone()));
             }
             prop_assert!(bits.is_sound());
+        }
+    }
+
+    #[test]
+    fn places_in_a_block_take_little() {
+        for step in [1u64, 1031, 3065, 2048 + 1] {
+            let ranks: Vec<Places> = (0..4)
+                .map(|rank| {
+                    let block = 0x7f00_0000_0010 + rank * 0x1234_5000;
+                    let others: Vec<u64> = (0..4096).map(|index| block + index * step % 4096 * 128).collect();
+                    places(&others, &[], &[])
+                })
+                .collect();
+            let bytes = coded(&ranks).len();
+            assert!(bytes < 600, "{step}: {bytes}");
         }
     }
 
