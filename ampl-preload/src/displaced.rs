@@ -3,7 +3,10 @@
 use std::fs::File;
 use std::io::Read as _;
 
-use crate::switches::Switches;
+use crate::switches::{Switches, switches};
+
+/// Mean length of a turn from which on turns end by their length: those that a thread gives away are shorter.
+const LONG_NS: f64 = 1e6;
 
 /// What the system had counted of a thread, nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,19 +17,22 @@ struct Counted {
     waited: u64,
     /// Times that it was given one.
     turns: u64,
-    /// Times that it lost one against its will.
+    /// Times that it lost one, and gave it away as far as that is no sleep.
     lost: u64,
+    /// Times that it lost one, without as many as it may have given away.
+    surely_lost: u64,
 }
 
 impl Counted {
-    /// That of the calling thread, which began to count losses with `switches`; `None` where the system does not tell.
-    fn now(switches: &Switches) -> Option<Self> {
+    /// That of the calling thread, which `own` is of; `None` where the system does not tell.
+    fn now(own: &Switches) -> Option<Self> {
         let mut text = [0; 96];
         let read =
             File::open("/proc/thread-self/schedstat").and_then(|mut file| file.read(&mut text)).ok()?;
         let mut numbers = str::from_utf8(text.get(..read)?).ok()?.split_ascii_whitespace().map(str::parse);
         let mut next = || numbers.next()?.ok();
-        Some(Self { ran: next()?, waited: next()?, turns: next()?, lost: switches.now()? })
+        let surely_lost = own.now()?;
+        Some(Self { ran: next()?, waited: next()?, turns: next()?, lost: switches(), surely_lost })
     }
 }
 
@@ -64,7 +70,9 @@ impl Displaced {
         if ran <= 0.0 || turns <= 0.0 {
             return 0.0;
         }
-        waited * (since(|of| of.lost) / turns).min(1.0) / ran
+        // A yield that nobody waits for is no turn that is given away: many of them say nothing of long turns.
+        let lost = if ran >= LONG_NS * turns { since(|of| of.lost) } else { since(|of| of.surely_lost) };
+        waited * (lost / turns).min(1.0) / ran
     }
 }
 

@@ -27,8 +27,8 @@ impl Switches {
     }
 }
 
-/// How often the calling thread has lost its processor since it began.
-fn switches() -> u64 {
+/// How often the calling thread has lost its processor since it began, turns that it gave away among them.
+pub fn switches() -> u64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: fills the structure passed, which is plain data.
     let usage = unsafe {

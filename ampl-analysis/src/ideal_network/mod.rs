@@ -139,7 +139,7 @@ fn evaluate(
         return Err(Unknown::NoTimes);
     }
     let mean = all as f64 / by_rank.len().max(1) as f64;
-    let recorded = elapsed(trace);
+    let recorded = recorded_ns(trace);
     let list = places.finish();
     let critical_path =
         critical(trace, last.map(|thread| thread.path.profile()).unwrap_or_default(), ideal_ns, |place| {
@@ -164,6 +164,16 @@ fn evaluate(
         not_followed,
         followed: [outcome.messages, outcome.collectives],
     })
+}
+
+/// Length from the first rank's start to the last one's end, nanoseconds: ranks may leave `MPI_Init` one after another, and
+/// wait for what began before themselves.
+fn recorded_ns(trace: &Trace) -> f64 {
+    let windows = || trace.ranks.iter().map(|rank| rank.windows.entries());
+    let start = windows().filter_map(|own| own.first()).map(|window| window.start_ns).min();
+    let end = windows().filter_map(|own| own.last()).map(|window| window.end_ns).max();
+    let span = end.unwrap_or(0).saturating_sub(start.unwrap_or(0));
+    elapsed(trace).max(span as f64)
 }
 
 fn critical(

@@ -59,6 +59,26 @@ fn serialisation_of_a_pipeline_has_its_closed_form() {
     }
 }
 
+/// Rank 1 begins when rank 0 has nearly reached the barrier, and goes on when rank 0 has ended.
+#[test]
+fn ranks_that_begin_one_after_another_are_one_run() {
+    let mut all: Vec<Timed> = (0..2).map(|rank| Timed::new(rank, 2, "host")).collect();
+    for (own, (before, after)) in all.iter_mut().zip([(50, 10), (45, 100)]) {
+        own.compute(before * MS);
+        own.until("MPI_Barrier", 12, &[world()], 50 * MS);
+        own.compute(after * MS);
+        own.until("MPI_Finalize", 13, &[], 0);
+    }
+    let mut run = trace(all, |_| true);
+    for (rank, (start, end)) in run.ranks.iter_mut().zip([(0, 60), (40, 150)]) {
+        rank.process.elapsed_ns = (end - start) * MS;
+        rank.windows.entries_mut()[0].start_ns = (start * MS) as i64;
+    }
+    let found = ideal(&run, &mut Symbols::default()).unwrap();
+    assert_eq!((found.ideal_ns, found.recorded_ns), (150 * MS, 150 * MS));
+    assert!(near(found.transfer, 1.0), "{found:?}");
+}
+
 #[test]
 fn the_slow_rank_is_on_the_critical_path() {
     let run = trace(pipeline(4, 20, |rank| if rank == 2 { 9 * MS } else { 3 * MS }, MS), |_| true);
