@@ -3,7 +3,8 @@
 use ampl_testkit::synthetic::{Synthetic, WINDOW_NS, put_cell};
 use ampl_testkit::times::run;
 use ampl_trace::cells::Cell;
-use ampl_trace::model::{End, EndBasis, Level, Step, ThreadPlace};
+use ampl_trace::model::{Aggregate, End, EndBasis, Level, Step, ThreadPlace};
+use ampl_trace::totals::Totals;
 
 use super::rows::{Basis, rows};
 use super::{known_mpi_share, measured_share};
@@ -194,6 +195,31 @@ fn windows_that_lack_a_rank_are_one_number() {
     let (all, whole): (f64, f64) =
         (parts.iter().map(|(times, _)| times.run_ns).sum(), super::run_times(&trace).run_ns);
     assert!((all - whole).abs() < 1e-6 && (whole - 2700.0).abs() < 1e-6, "{all} {whole}");
+}
+
+/// Half of the windows are measured; in the rest 30 calls a rank took ten nanoseconds each, if they were like the others.
+#[test]
+fn calls_that_were_only_counted_are_estimated_at_the_mean_cost() {
+    let mut trace = run(&["a", "b"], 100.0, &vec![vec![Some(60.0); 2]; 10]);
+    let send = ampl_core::mpi::ids::MPI_SEND.0;
+    for rank in &mut trace.ranks {
+        let number = rank.process.rank;
+        rank.windows.entries_mut()[5..]
+            .iter_mut()
+            .for_each(|window| window.cells = ampl_trace::cells::Cells::default());
+        rank.process.steps = vec![Step { window: 5, at: 500, level: Level::Off, share: 0.1, limit: None }];
+        rank.process.calls = vec![(send, 50)];
+        let measured = Aggregate { function: send, calls: 20, time_ns: 200.0, ..Aggregate::default() };
+        trace.totals.join(Totals::of(number, &[], &[], &[measured]));
+    }
+    let found = super::run_times(&trace);
+    // 200 of 500 measured nanoseconds are in MPI, and 300 of the other 500.
+    near(found.mpi_at_mean_cost, 0.5);
+    let bounds = found.bounds.expect("half of it is not known");
+    assert!(bounds.mpi[0] <= 0.2 + 1e-9 && bounds.mpi[1] >= 0.7 - 1e-9, "{bounds:?}");
+    // They cannot have taken longer than there was time.
+    trace.ranks.iter_mut().for_each(|rank| rank.process.calls[0].1 = 1000);
+    near(super::run_times(&trace).mpi_at_mean_cost, 0.7);
 }
 
 #[test]
