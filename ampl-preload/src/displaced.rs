@@ -8,7 +8,7 @@ use crate::switches::{Switches, switches};
 /// Mean length of a turn from which on turns end by their length: those that a thread gives away are shorter.
 const LONG_NS: f64 = 1e6;
 
-/// What the system had counted of a thread, nanoseconds.
+/// Counts of the system for a thread; times in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     /// Processor time.
@@ -24,7 +24,7 @@ struct Counted {
 }
 
 impl Counted {
-    /// That of the calling thread, which `own` is of; `None` where the system does not tell.
+    /// Counts of the calling thread, which `own` is of; `None` where the system does not tell.
     fn now(own: &Switches) -> Option<Self> {
         let mut text = [0; 96];
         let read =

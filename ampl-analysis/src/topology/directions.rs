@@ -57,7 +57,7 @@ struct Bits {
 type Place = (u32, Vec<u32>);
 
 impl Bits {
-    /// Those of `shape`; `None` where it has fewer than two.
+    /// Bits of `shape`; `None` where it has fewer than two.
     fn of(shape: &Shape) -> Option<Self> {
         let axes = match shape {
             Shape::Lattice(axes) => axes.clone(),
