@@ -15,8 +15,14 @@ use crate::window_summary::WindowSummaries;
 
 /// Most ranks of a bundle.
 pub const MOST_RANKS: usize = 256;
-/// Most bytes of a rank's section that goes into a bundle: larger ones have learnt what ranks have in common.
-pub const MOST_BYTES: usize = 4096;
+/// Most bytes of the sections of a bundle, as they are apart.
+const MOST_OF_ALL: usize = 1 << 20;
+
+/// Most bytes of a rank's section of `kind` that goes into a bundle: larger ones have learnt what ranks have in common.
+/// Addresses are stored plain where they are apart.
+pub fn most_bytes(kind: Kind) -> usize {
+    if kind == Kind::Addresses { MOST_OF_ALL } else { 4096 }
+}
 
 /// Contents of one rank in a bundle.
 #[derive(Clone, Debug)]
@@ -34,6 +40,8 @@ pub enum Content {
 pub struct Bundler {
     kind: Kind,
     ranks: Vec<u32>,
+    /// Bytes of the sections, as they are apart.
+    bytes: usize,
     coding: Coding,
 }
 
@@ -63,14 +71,15 @@ impl Bundler {
             Kind::Gaps => Coding::Gaps(Vec::new()),
             _ => return None,
         };
-        Some(Self { kind, ranks: Vec::new(), coding })
+        Some(Self { kind, ranks: Vec::new(), bytes: 0, coding })
     }
 
     /// Adds the section of a rank behind those so far; false where it does not fit in here. `calls` are those of its
     /// process, where they are known.
     pub fn add(&mut self, rank: u32, payload: &[u8], calls: impl Fn() -> Option<Counted>) -> bool {
         let is_next = self.ranks.last().is_none_or(|&last| last < rank);
-        if !is_next || self.ranks.len() == MOST_RANKS || payload.len() > MOST_BYTES {
+        let fits = payload.len() <= most_bytes(self.kind) && self.bytes + payload.len() <= MOST_OF_ALL;
+        if !is_next || self.ranks.len() == MOST_RANKS || !fits {
             return false;
         }
         let added = match &mut self.coding {
@@ -95,6 +104,7 @@ impl Bundler {
         };
         if added {
             self.ranks.push(rank);
+            self.bytes += payload.len();
         }
         added
     }
@@ -283,8 +293,13 @@ mod tests {
         let (kind, first, coded) = bundler.finish().unwrap();
         assert_eq!(decode(kind, first, &coded, |_| None).unwrap().len(), MOST_RANKS);
         let mut bundler = Bundler::new(Kind::Addresses, &payload).unwrap();
-        assert!(!bundler.add(0, &places_of(&vec![u64::MAX >> 1; 4096]), || None), "too long");
+        assert!(!bundler.add(0, &places_of(&vec![u64::MAX >> 1; MOST_OF_ALL / 2]), || None), "too long");
         assert!(bundler.finish().is_none());
+        // Long ones fill a bundle sooner.
+        let long = places_of(&vec![u64::MAX >> 1; 4096]);
+        let mut bundler = Bundler::new(Kind::Addresses, &long).unwrap();
+        let taken = (0..MOST_RANKS as u32).take_while(|&rank| bundler.add(rank, &long, || None)).count();
+        assert_eq!(taken, MOST_OF_ALL / long.len());
         assert!(Bundler::new(Kind::Times, &payload).is_none());
     }
 

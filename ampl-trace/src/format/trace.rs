@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, BufReader, Write};
 
 use ampl_core::message::Decision;
 
-use super::bundle::{Bundler, MOST_BYTES};
+use super::bundle::{Bundler, most_bytes};
 use super::file::TraceFile;
 use super::gaps::Counted;
 use super::kind::Kind;
@@ -82,7 +82,7 @@ impl<W: Write> Writer<W> {
             if part.kind == Kind::Processes {
                 self.processes.extend_from_slice(&part.payload);
                 self.processes.push(b'\n');
-            } else if let Some(rank) = part.rank.filter(|_| part.payload.len() <= MOST_BYTES) {
+            } else if let Some(rank) = part.rank.filter(|_| part.payload.len() <= most_bytes(part.kind)) {
                 self.bundle(part.kind, rank, &part.payload, calls)?;
             } else {
                 self.file.section(part.kind, part.rank, &part.payload)?;
