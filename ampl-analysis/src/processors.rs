@@ -56,6 +56,9 @@ pub struct Sharing {
     /// Ranks that share by their involuntary context switches; with which processes is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<Disturbed>,
+    /// Processor time of the ranks over their run time, where both are known: what they compute at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ran: Option<f64>,
 }
 
 impl Sharing {
@@ -66,9 +69,21 @@ impl Sharing {
             hosts.entry(&rank.process.host).or_default().push(&rank.process);
         }
         let hosts: Vec<Crowd> = hosts.into_iter().filter_map(|(host, ranks)| crowd(host, &ranks)).collect();
-        let sharing = Self { hosts, disturbed: disturbed(trace) };
+        let sharing = Self { hosts, disturbed: disturbed(trace), ran: ran(trace) };
         (!sharing.hosts.is_empty() || sharing.disturbed.is_some()).then_some(sharing)
     }
+}
+
+/// Processor time over run time of all ranks; `None` where one of them is not known.
+fn ran(trace: &Trace) -> Option<f64> {
+    let (mut processor, mut elapsed) = (0.0, 0.0);
+    for Process { processor_ns, elapsed_ns, .. } in trace.ranks.iter().map(|rank| &rank.process) {
+        if *processor_ns == 0 || *elapsed_ns == 0 {
+            return None;
+        }
+        (processor, elapsed) = (processor + *processor_ns as f64, elapsed + *elapsed_ns as f64);
+    }
+    (elapsed > 0.0).then(|| processor / elapsed)
 }
 
 /// The processors of a list such as `0-3,8`; `None` where it is none.

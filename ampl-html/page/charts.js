@@ -105,7 +105,7 @@ function drawSizes() {
   };
   const ends = times.map(timeOf);
   const last = grid.edges[columns], values = data.sizes.map(steps).map(of => [...of, of[of.length - 1]]);
-  const series = data.sizes.map((of, index) => ({ ...line(`${of.name} of ${of.population}`, paint(index), value => digits(value), index % 2 ? [6, 3] : undefined, 2), paths: uPlot.paths.stepped({ align: 1 }) }));
+  const series = data.sizes.map((of, index) => ({ ...line(`${of.name}, of up to ${of.population}`, paint(index), value => digits(value), index % 2 ? [6, 3] : undefined, 2), paths: uPlot.paths.stepped({ align: 1 }) }));
   const most = Math.max(...data.sizes.map(of => of.population), 1);
   lineChart(place, [...ends, Math.max(last, ends[ends.length - 1] + 1e-9)], values, series, "ranks kept", undefined, { range: [0, most * 1.05] }, 220);
 }

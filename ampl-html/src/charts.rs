@@ -102,6 +102,7 @@ pub fn estimates(trace: &Trace, plan: &Plan) -> Vec<Series> {
 
 fn series(plan: &Plan, group: usize, metric: usize, rows: &[&estimate::Row]) -> Option<Series> {
     let (group, metric) = (&plan.groups[group], &plan.metrics[metric]);
+    let (rows, checked) = one_a_window(rows);
     let Target::Bound { confidence, error } = plan.target(group, metric) else { return None };
     let parts = parts(rows.len(), MOST);
     let shown: Vec<&&estimate::Row> = parts.iter().map(|part| &rows[part.start]).collect();
@@ -114,10 +115,16 @@ fn series(plan: &Plan, group: usize, metric: usize, rows: &[&estimate::Row]) -> 
         ErrorBound::Absolute(error) => format!("± {}", Unit::of(&metric.name()).text(error)),
     };
     let census = rows.iter().filter(|row| row.basis == ampl_core::stats::Basis::Census).count();
-    let basis = match census {
-        all if all == rows.len() => "census: the mean of all ranks, without an error".to_owned(),
-        0 => "estimated from sampled ranks".into(),
-        some => format!("census in {some} of {} windows, elsewhere estimated from sampled ranks", rows.len()),
+    let basis = match (census, checked) {
+        (_, Some((within, all))) => format!(
+            "estimated from sampled ranks; all ranks reported {all} of {} windows, and their mean lies within the interval in {within}",
+            rows.len()
+        ),
+        (all, None) if all == rows.len() => "census: the mean of all ranks, without an error".to_owned(),
+        (0, None) => "estimated from sampled ranks".into(),
+        (some, None) => {
+            format!("census in {some} of {} windows, elsewhere estimated from sampled ranks", rows.len())
+        }
     };
     let skipped = if shown.len() < rows.len() { "; some windows are left out of the picture" } else { "" };
     Some(Series {
@@ -133,6 +140,24 @@ fn series(plan: &Plan, group: usize, metric: usize, rows: &[&estimate::Row]) -> 
         half: shown.iter().map(|row| row.half_width).collect(),
         bound: shown.iter().map(bound).collect(),
     })
+}
+
+/// One row for each window, the estimate where all ranks reported it, too; and of how many of these the exact mean lies
+/// within the interval, and their number, if there are any.
+fn one_a_window<'a>(rows: &[&'a estimate::Row]) -> (Vec<&'a estimate::Row>, Option<(usize, usize)>) {
+    let (mut shown, mut within, mut both) = (Vec::new(), 0, 0);
+    for of_window in rows.chunk_by(|one, next| one.window == next.window) {
+        let is_census = |row: &&&estimate::Row| row.basis == ampl_core::stats::Basis::Census;
+        let (exact, drawn) = (of_window.iter().find(is_census), of_window.iter().find(|row| !is_census(row)));
+        shown.extend(drawn.or(exact).copied());
+        if let (Some(exact), Some(drawn)) = (exact, drawn)
+            && let (Some(exact), Some(mean), Some(half)) = (exact.mean, drawn.mean, drawn.half_width)
+        {
+            both += 1;
+            within += usize::from((mean - exact).abs() <= half);
+        }
+    }
+    (shown, (both > 0).then_some((within, both)))
 }
 
 /// Sizes of samples of a group's stratum.
@@ -171,7 +196,7 @@ pub fn sizes(trace: &Trace, plan: &Plan) -> Vec<Sizes> {
     }
     let several = |name: &str| by_stratum.keys().filter(|key| key.0 == name).count() > 1;
     let name = |&(group, stratum): &Drawn<'_>| match several(group) {
-        true => format!("{group}/{stratum}"),
+        true => format!("{group}, part {stratum}"),
         false => group.to_owned(),
     };
     by_stratum.iter().map(|(key, points)| Sizes::of(name(key), points)).collect()

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use ampl_analysis::efficiency::{rows, run_times};
 use ampl_analysis::messages::Messages;
+use ampl_core::plan::Plan;
 use ampl_reader::{Communicators, Trace, directory};
+use ampl_report::history::started;
 use ampl_report::human::{percent, shell_word};
-use ampl_report::summary::{facts, not_covered, own_time, title, trace_file};
+use ampl_report::summary::{facts, not_covered, own_time, title, trace_file, windows};
 use minijinja::context;
 use serde::Serialize;
 
@@ -93,7 +95,7 @@ pub fn text(trace: &Trace, source: &Source<'_>) -> Result<String, minijinja::Err
     let known = tables::windows(&rows, ROWS);
     let values = context! {
         title => title(trace),
-        facts => facts(trace),
+        facts => all_facts(trace, plan),
         complete => trace.complete,
         findings => tables::findings(trace, &shell_word(&path)),
         tree => tables::tree(rows.first(), &run),
@@ -124,6 +126,16 @@ pub fn text(trace: &Trace, source: &Source<'_>) -> Result<String, minijinja::Err
         licence => LICENCE,
     };
     frame::rendered(TEMPLATE, &SCRIPT, &data, values)
+}
+
+/// Facts of the summary, when the run began, and what its windows are.
+fn all_facts(trace: &Trace, plan: Option<&Plan>) -> Vec<(&'static str, String)> {
+    let mut found = facts(trace);
+    if trace.run.started_ns > 0 {
+        found.push(("started", format!("{} UTC", started(trace.run.started_ns))));
+    }
+    found.push(("in parts", windows(trace, plan)));
+    found
 }
 
 /// Hosts by name, and the number of each rank's.

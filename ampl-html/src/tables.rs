@@ -1,11 +1,12 @@
 //! Rows of tables, as text.
 
-use ampl_analysis::calls::{self, Basis};
+use ampl_analysis::calls::{self, Basis, starts_programs};
 use ampl_analysis::coverage::Extent;
 use ampl_analysis::efficiency;
 use ampl_analysis::efficiency::{RunTimes, Shares};
 use ampl_analysis::verdict::{self, Finding};
 use ampl_reader::Trace;
+use ampl_report::calls::label;
 use ampl_report::human::{bytes, count, duration, percent};
 use ampl_report::verdict as words;
 use serde::Serialize;
@@ -73,12 +74,18 @@ fn site(row: &calls::Row) -> Site {
     if callers.is_empty() {
         callers = row.callers.clone().unwrap_or_default();
     }
+    // What starts every program says nothing of this one.
+    let start = callers.iter().position(|name| label::is_start(name) || starts_programs(name));
+    callers.truncate(start.unwrap_or(callers.len()));
     Site {
         name: row.site.as_ref().map_or(function.to_owned(), |site| format!("{function} @ {site}")),
         callers: callers.join(" < "),
         ns: row.ns,
         time: if row.ns > 0 { duration(row.ns as f64) } else { "not timed".into() },
-        share: row.share.map_or("not known".into(), percent),
+        share: match row.ns {
+            0 => "-".into(),
+            _ => row.share.map_or("not known".into(), percent),
+        },
         calls: row.calls,
         calls_text: count(row.calls),
         mean_ns,

@@ -256,7 +256,7 @@ fn evidence(found: &Imbalance, host: &str) -> String {
                 _ => "",
             };
             let verb = if several { "compute" } else { "computes" };
-            format!("It is persistent: {ranks} {verb} {over} over the run, {each}more than it in {windows}.")
+            format!("It is persistent: {ranks} {verb} {over} over the run, {each}above it in {windows}.")
         }
         Course::Phase => {
             let verb = if several { "compute" } else { "computes" };
@@ -265,9 +265,7 @@ fn evidence(found: &Imbalance, host: &str) -> String {
         }
         Course::Recurrent => {
             let verb = if several { "compute" } else { "computes" };
-            format!(
-                "It comes and goes: {ranks} {verb} {over} over the run, but more than it in {windows} only."
-            )
+            format!("It comes and goes: {ranks} {verb} {over} over the run, but above it in {windows} only.")
         }
         Course::Drift => format!(
             "It drifts: the ranks that compute most in a window do so in the next (correlation {}), but not throughout. A \

@@ -156,7 +156,7 @@ fn sentence(change: &Change) -> String {
 }
 
 /// Start of a run: `2026-11-27 21:30:00`.
-fn started(ns: u64) -> String {
+pub fn started(ns: u64) -> String {
     let text = utc(ns / 1_000_000_000);
     let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
     format!("{}-{}-{} {}:{}:{}", part(0, 4), part(4, 6), part(6, 8), part(9, 11), part(11, 13), part(13, 15))

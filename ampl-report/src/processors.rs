@@ -2,11 +2,11 @@
 
 use ampl_analysis::processors::{Disturbed, Limit, Sharing};
 
-use crate::human::{count, digits, plural};
+use crate::human::{count, digits, percent, plural};
 
 /// One sentence for people; empty where nothing is shared.
 pub fn text(sharing: &Sharing) -> String {
-    let those = "the efficiencies below are the machine's";
+    let those = "the efficiencies below are the machine's, not the program's alone";
     if let Some(first) = sharing.hosts.first() {
         let ranks: usize = sharing.hosts.iter().map(|crowd| crowd.ranks).sum();
         let processors: f64 = sharing.hosts.iter().map(|crowd| crowd.processors).sum();
@@ -21,7 +21,11 @@ pub fn text(sharing: &Sharing) -> String {
             Limit::ControlGroup => ", as many as their control group allows",
         };
         let all = plural(ranks as u64, "rank");
-        return format!("{all} share {} {noun}{place}{why}: {those}", digits(processors));
+        let ran = sharing.ran.map_or(String::new(), |ran| match first.limit {
+            Limit::ControlGroup => format!(", and ran for {} of their time", percent(ran)),
+            _ => format!(" and ran for {} of their time", percent(ran)),
+        });
+        return format!("{all} share {} {noun}{place}{why}{ran}: {those}", digits(processors));
     }
     let Some(Disturbed { ranks, rank, per_second }) = &sharing.disturbed else { return String::new() };
     format!(
@@ -52,11 +56,17 @@ mod tests {
             ),
             (vec![crowd(2, 1.0, Limit::Binding)], "2 ranks share 1 processor that they are bound to:"),
         ] {
-            let said = text(&Sharing { hosts, disturbed: None });
+            let said = text(&Sharing { hosts, disturbed: None, ran: None });
             assert!(said.starts_with(expected), "{said}");
         }
+        let hosts = vec![crowd(16, 2.0, Limit::Node)];
+        let said = text(&Sharing { hosts, disturbed: None, ran: Some(0.0716) });
+        assert!(
+            said.starts_with("16 ranks share 2 processors and ran for 7.16 % of their time: the"),
+            "{said}"
+        );
         let disturbed = Some(Disturbed { ranks: 1, rank: 1, per_second: 180.0 });
-        let said = text(&Sharing { hosts: Vec::new(), disturbed });
+        let said = text(&Sharing { hosts: Vec::new(), disturbed, ran: Some(0.5) });
         assert!(said.starts_with("1 rank lost the processor to others often (rank 1 180 times"), "{said}");
         assert_eq!(text(&Sharing::default()), "");
     }

@@ -58,7 +58,8 @@ pub fn sentence(finding: &Finding) -> String {
         Evidence::Unreturned { .. } => unreturned(finding),
         Evidence::NotMeasured(coverage) => not_measured(coverage),
         Evidence::Slow { bound, .. } => {
-            format!("{}: {}{cost}{}", slow(finding), at_least(*bound), waited(finding.place.as_ref()))
+            let lost = if cost.is_empty() { "" } else { " is lost by that" };
+            format!("{}: {}{cost}{lost}{}", slow(finding), at_least(*bound), waited(finding.place.as_ref()))
         }
         &Evidence::Moving { is_slow, in_window, in_run, windows, bound } => {
             let least = at_least(bound);
@@ -208,11 +209,11 @@ fn slow(finding: &Finding) -> String {
         (Some([first, last]), _) => format!(" in windows {first} to {last}"),
         (None, 0) => " over the run".to_owned(),
         _ if *recurs => format!(
-            " over the run, but now and then: {each}more than it in {} of {}",
+            " over the run, but now and then: {each}above it in {} of {}",
             count(*windows),
             plural(*of, "window")
         ),
-        _ => format!(", {each}more than it in {} of {}", count(*windows), plural(*of, "window")),
+        _ => format!(", {each}above it in {} of {}", count(*windows), plural(*of, "window")),
     };
     let least =
         least.map_or(String::new(), |(rank, part)| format!("; rank {rank} least, {} times", digits(part)));
@@ -228,9 +229,9 @@ fn who(ranks: &RankSet) -> String {
     if ranks.len() == 1 { format!("Rank {ranks}") } else { format!("Ranks {ranks}") }
 }
 
-/// The call in which the others wait.
+/// The call in which the others are longest meanwhile.
 fn waited(place: Option<&Place>) -> String {
-    place.map_or(String::new(), |place| format!(", most of it waited in {}", at(place)))
+    place.map_or(String::new(), |place| format!("; the others are longest in {}", at(place)))
 }
 
 /// `MPI_Send @ app.c:12`, or `MPI_Send @ exchange (libapp.so+0x12)`.
@@ -335,16 +336,16 @@ mod tests {
         for (found, expected) in [
             (
                 of(Kind::SlowRank, "3", &["a"], [18, 20]),
-                "Rank 3 on a computes 1.87 times the mean, more than it in 18 of 20 windows: at least 23.1 % of the ranks' time, \
-                 most of it waited in MPI_Allreduce @ app.c:12",
+                "Rank 3 on a computes 1.87 times the mean, above it in 18 of 20 windows: at least 23.1 % of the ranks' time is lost by \
+                 that; the others are longest in MPI_Allreduce @ app.c:12",
             ),
             (
                 of(Kind::SlowHost, "2-3", &["a"], [18, 20]),
-                "The ranks of host a (2-3) compute 1.87 times the mean, more than it in 18 of 20 windows",
+                "The ranks of host a (2-3) compute 1.87 times the mean, above it in 18 of 20 windows",
             ),
             (
                 of(Kind::SlowStratum, "0-15", &["a", "b"], [20, 20]),
-                "A stratum of 16 ranks (0-15) computes 1.87 times the mean, each of them more than it in 20 of 20 windows",
+                "A stratum of 16 ranks (0-15) computes 1.87 times the mean, each of them above it in 20 of 20 windows",
             ),
             (
                 of(Kind::SlowRank, "3", &["a"], [0, 0]),
@@ -364,7 +365,7 @@ mod tests {
             (
                 None,
                 true,
-                "Ranks 2-3 on a compute 1.87 times the mean over the run, but now and then: each of them more than it in 8",
+                "Ranks 2-3 on a compute 1.87 times the mean over the run, but now and then: each of them above it in 8",
             ),
         ] {
             let Evidence::Slow { phase, recurs, .. } = &mut found.evidence else { unreachable!() };

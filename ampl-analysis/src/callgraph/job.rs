@@ -72,7 +72,7 @@ impl CallGraph {
         for number in run.ranks().into_iter().filter(|&rank| selection.takes_rank(rank)) {
             each(number);
             if let Some(rank) = run.rank(number) {
-                let weights = weights(&rank.trace, plan.as_ref());
+                let weights = calibrated(&rank.trace, weights(&rank.trace, plan.as_ref()), selection);
                 builder.rank(&rank.trace, &rank.structure, &weights, run.info().ranks);
             }
         }
@@ -87,6 +87,28 @@ pub fn weights(rank: &RankTrace, plan: Option<&Plan>) -> FxHashMap<u64, f64> {
     }
     let kept = rank.windows.iter().filter(|window| window.kept && window.inclusion() > 0.0);
     kept.map(|window| (window.window, 1.0 / window.inclusion())).collect()
+}
+
+/// `weights` of a rank's windows, scaled so that the kept ones stand for as much time as the rank has in `selection`. Over
+/// all ranks they do so on average; a single rank is kept more often than that, or less.
+///
+/// # Source
+/// Ratio estimator by the windows' lengths, which are known of all: Cochran, *Sampling Techniques* (1977), equation 6.1.
+fn calibrated(
+    rank: &RankTrace,
+    mut weights: FxHashMap<u64, f64>,
+    selection: &Selection,
+) -> FxHashMap<u64, f64> {
+    let (mut all, mut weighted) = (0.0, 0.0);
+    for window in rank.windows.iter_known() {
+        let length = selection.overlap_ns(window.start_ns, window.end_ns) as f64;
+        all += length;
+        weighted += weights.get(&window.window).map_or(0.0, |weight| weight * length);
+    }
+    if all > 0.0 && weighted > 0.0 {
+        weights.values_mut().for_each(|weight| *weight *= all / weighted);
+    }
+    weights
 }
 
 impl Builder {
@@ -249,4 +271,34 @@ fn bytes(signature: &Signature, objects: &mut Objects<'_>) -> Option<(u64, u64)>
         return Some((0, 0));
     }
     Arguments::of(signature).filter(|_| is_whole(signature))?.bytes(objects)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ampl_trace::model::WindowSummary;
+
+    #[test]
+    fn kept_windows_stand_for_the_time_of_their_rank() {
+        let window = |window, start_ns, end_ns| WindowSummary {
+            window,
+            start_ns,
+            end_ns,
+            kept: window % 2 == 1,
+            probability: 0.5,
+            ..WindowSummary::default()
+        };
+        let windows = vec![window(0, 0, 10), window(1, 10, 20), window(2, 20, 30), window(3, 30, 100)];
+        let rank = RankTrace { windows: windows.into(), ..RankTrace::default() };
+        let of = |from, until| Selection::new(from, until, None).unwrap();
+        let weights = || weights(&rank, None);
+        assert_eq!((weights()[&1], weights()[&3]), (2.0, 2.0));
+        let all = calibrated(&rank, weights(), &of(None, None));
+        assert!((all[&1] * 10.0 + all[&3] * 70.0 - 100.0).abs() < 1e-9 && all[&1] == all[&3], "{all:?}");
+        // A part of the run has its own time: 15 of its 25 nanoseconds are in kept windows.
+        let part = calibrated(&rank, weights(), &of(Some(15), Some(40)));
+        assert!((part[&1] * 5.0 + part[&3] * 10.0 - 25.0).abs() < 1e-9, "{part:?}");
+        // Without a kept window there is nothing to scale.
+        assert!(calibrated(&rank, FxHashMap::default(), &of(None, None)).is_empty());
+    }
 }

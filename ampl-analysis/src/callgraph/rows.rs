@@ -116,7 +116,8 @@ pub struct Row {
     pub ranks: Option<String>,
     /// Calls of MPI in it whose durations are known.
     pub known_calls: u64,
-    /// Time of all, estimated from what is known by the design weights of windows; `None` where nothing is known.
+    /// Time of all, estimated from what is known by the weights of windows, those of a rank calibrated to its own time; `None`
+    /// where nothing is known.
     pub estimate_ns: Option<f64>,
     /// Bytes sent; `None` where those of some calls are not known.
     pub bytes_sent: Option<u64>,

@@ -130,7 +130,7 @@ pub fn fitted(title: &str, room: usize) -> String {
 }
 
 /// True for a function of the C library that starts programs or threads: it says nothing about a call.
-fn is_start(name: &str) -> bool {
+pub fn is_start(name: &str) -> bool {
     name == "_start"
         || name.starts_with("__libc_start")
         || ["start_thread", "clone", "clone3"].contains(&name)

@@ -21,6 +21,7 @@ use ampl_reader::model::EndBasis;
 use ampl_reader::{Trace, directory};
 
 pub use missing_data::{done_less, not_covered};
+pub use sampling::windows;
 pub use storage::trace_file;
 
 use crate::human::{bytes, count, digits, duration, fit, percent, plain, plural, shell_word, wrap};

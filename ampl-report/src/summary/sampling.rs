@@ -21,10 +21,15 @@ use crate::decisions::{kept, reason};
 use crate::human::{count, cut, digits, duration, plural};
 use crate::layout::{Page, field, title};
 
-pub(super) fn write(out: &mut Page, trace: &Trace, plan: Option<&Plan>) {
+/// Windows of a run, and what ends them: `61 windows, each ends at 5 markers 'mpi:MPI_Allreduce'`.
+pub fn windows(trace: &Trace, plan: Option<&Plan>) -> String {
     let windows = plural(trace.windows(), "window");
     let ended = plan.map_or("each ends at ?".into(), |plan| ends(trace, plan));
-    title(out, &format!("Sampling ({windows}, {ended})"));
+    format!("{windows}, {ended}")
+}
+
+pub(super) fn write(out: &mut Page, trace: &Trace, plan: Option<&Plan>) {
+    title(out, &format!("Sampling ({})", windows(trace, plan)));
     let absolute = absolute_groups(trace);
     let groups = &trace.run.groups;
     // More than two have a line each, more than four not even that.
