@@ -12,17 +12,17 @@ const TURNS: u64 = 60;
 /// Windows of an update interval.
 const UPDATE: u64 = 5;
 
-fn run(sampling: &str, stored: &str) -> Monitored {
+fn run(mpi: Mpi, sampling: &str, stored: &str) -> Monitored {
     let config = format!(
         "[sampling]\nwindows_per_update = {UPDATE}\nfloor = 2\n{sampling}[window]\nmarker = \"mpi:MPI_Barrier\"\n\
          [[metric]]\nname = \"calls\"\nrole = \"guide\"\n{stored}"
     );
-    let job = Job::of(Mpi::OpenMpi, RANKS, "steady", &[&TURNS.to_string()]);
+    let job = Job::of(mpi, RANKS, "steady", &[&TURNS.to_string()]);
     monitor(&job, &config, Form::Run).success()
 }
 
-fn check(sampling: &str, basis: &str) {
-    let run = run(sampling, "[output]\nverify = true\n");
+fn check(mpi: Mpi, sampling: &str, basis: &str) {
+    let run = run(mpi, sampling, "[output]\nverify = true\n");
     let info = run.info();
     let windows = TURNS + 1;
     assert_eq!(
@@ -121,7 +121,7 @@ fn sizes(run: &Monitored) -> BTreeMap<u64, u64> {
 
 #[test]
 fn who_is_drawn_afterwards_holds_where_all_times_are_stored_too() {
-    let run = run("", "[trace]\ntiming = \"all\"\n");
+    let run = run(Mpi::OpenMpi, "", "[trace]\ntiming = \"all\"\n");
     let windows = TURNS + 1;
     assert_eq!(run.info()["kept_windows"], windows * u64::from(RANKS));
     let sizes = sizes(&run);
@@ -141,12 +141,16 @@ fn who_is_drawn_afterwards_holds_where_all_times_are_stored_too() {
 
 #[test]
 fn what_would_have_been_kept_is_marked_and_judged() {
-    check("", "trace");
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        check(mpi, "", "trace");
+    }
 }
 
 #[test]
 fn samples_of_summaries_are_judged_too() {
-    check("summaries = \"sampled\"\n", "sampled");
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        check(mpi, "summaries = \"sampled\"\n", "sampled");
+    }
 }
 
 #[test]
