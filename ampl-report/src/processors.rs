@@ -21,10 +21,11 @@ pub fn text(sharing: &Sharing) -> String {
             Limit::ControlGroup => ", as many as their control group allows",
         };
         let all = plural(ranks as u64, "rank");
-        let ran = sharing.ran.map_or(String::new(), |ran| match first.limit {
-            Limit::ControlGroup => format!(", and ran for {} of their time", percent(ran)),
-            _ => format!(" and ran for {} of their time", percent(ran)),
-        });
+        // A clause between commas ends with one.
+        let comma = if first.limit == Limit::ControlGroup { "," } else { "" };
+        let ran = sharing
+            .ran
+            .map_or(String::new(), |ran| format!("{comma} and ran for {} of their time", percent(ran)));
         return format!("{all} share {} {noun}{place}{why}{ran}: {those}", digits(processors));
     }
     let Some(Disturbed { ranks, rank, per_second }) = &sharing.disturbed else { return String::new() };

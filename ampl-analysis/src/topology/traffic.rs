@@ -113,10 +113,7 @@ fn of_flows(messages: &Messages, flows: &[&Flow], options: &Options<'_>) -> Resu
         Comm::Itself => 1,
         Comm::Made(_) => 2,
     };
-    let place = |flow: &Flow| {
-        let place = messages.places[flow.place as usize];
-        (place.function.0, place.path)
-    };
+    let place = |flow: &Flow| line(messages, flow);
     let divisions = [
         parts(flows, |flow| (place(flow), 0, 0)),
         parts(flows, |flow| (place(flow), kind(flow), 0)),
@@ -151,6 +148,12 @@ fn of_flows(messages: &Messages, flows: &[&Flow], options: &Options<'_>) -> Resu
     let patterns = best.iter_mut().flat_map(|found| &mut found.topology.patterns);
     patterns.for_each(|pattern| choose_reading(pattern, &directions));
     Ok(best)
+}
+
+/// Function and call path of a flow, whatever its communicator.
+fn line(messages: &Messages, flow: &Flow) -> (u16, u32) {
+    let place = messages.places[flow.place as usize];
+    (place.function.0, place.path)
 }
 
 /// Number of ranks that `edges` connect.
@@ -267,11 +270,7 @@ impl Search<'_> {
         }
         let mut both = Vec::new();
         for flows in [every, some] {
-            let place = |flow: &Flow| {
-                let place = messages.places[flow.place as usize];
-                (place.function.0, place.path)
-            };
-            both.extend(self.explained(parts(&flows, place))?);
+            both.extend(self.explained(parts(&flows, |flow| line(messages, flow)))?);
         }
         let is_named = |found: &Found| {
             let plain = found.topology.patterns.iter().all(|pattern| is_plain(&pattern.shape));

@@ -1,6 +1,6 @@
 //! Sections of many ranks in one: what ranks have in common is stored once, and heads take no room of their own.
 //!
-//! A bundle has at most [`MOST_RANKS`] ranks and few bytes of each, so that reading a rank of it stays cheap.
+//! A bundle has at most [`MOST_RANKS`] ranks, and sections of 1 MiB in all, so that reading a rank of it stays cheap.
 
 use super::gaps::Counted;
 use super::kind::Kind;
