@@ -2,6 +2,8 @@
 
 use ampl_core::mpi::Function;
 
+use crate::buffers::Terminal;
+
 /// A call that has returned.
 #[derive(Clone, Copy, Debug)]
 pub struct CallEnd {
@@ -20,7 +22,7 @@ pub struct CallEnd {
     /// Call flags of [`ampl_trace::record`].
     pub flags: u8,
     /// Its [terminal](crate::Thread::terminal), if it is recorded.
-    pub terminal: Option<u32>,
+    pub terminal: Option<Terminal>,
     /// True where its time is part of the time in MPI.
     pub timed: bool,
     /// True where its bytes are those of files or windows: they count for its site, not for messages.

@@ -98,6 +98,11 @@ impl Log {
         self.calls
     }
 
+    /// Positions of the grammar that has taken in most of them.
+    pub fn positions(&self) -> usize {
+        self.builder.size()
+    }
+
     /// True once nothing more is appended: there was no room, or later calls could not be decoded.
     #[inline]
     pub fn is_lost(&self) -> bool {

@@ -23,7 +23,7 @@
 //! // A barrier from tick 40 to tick 60: the window before it ends where it begins.
 //! let (function, address, start, end) = (ids::MPI_BARRIER, 0x40, 40, 60);
 //! thread.enter(function, address, start);
-//! let terminal = thread.terminal(function, address, 0, &[1]);
+//! let terminal = thread.terminal(function, address, 0, &[1], &[]);
 //! let (sent, received, flags, timed, apart) = (0, 0, 0, true, false);
 //! thread.leave(&CallEnd { function, address, start, end, sent, received, flags, terminal, timed, apart });
 //! thread.finish(100);
@@ -35,6 +35,7 @@
 #![deny(unsafe_code)]
 
 pub mod accumulate;
+pub mod buffers;
 mod call_end;
 pub mod call_requests;
 mod call_sequence;

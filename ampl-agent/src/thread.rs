@@ -12,6 +12,7 @@ use ampl_trace::timing::Settings;
 use rustc_hash::FxHashMap;
 
 use crate::accumulate::Totals;
+use crate::buffers::Buffers;
 use crate::call_end::CallEnd;
 use crate::call_sequence::Log;
 use crate::current::Current;
@@ -67,6 +68,7 @@ pub struct Thread {
     signatures: Signatures,
     repeats: Repeats,
     log: Log,
+    buffers: Buffers,
     gaps: Gaps,
     /// Which calls are recorded: all of them, or those of windows that are stored.
     structure: Of,
@@ -168,6 +170,7 @@ impl Thread {
             signatures: Signatures::default(),
             repeats: Repeats::default(),
             log: Log::new(shared.journal.clone(), number)?,
+            buffers: Buffers::new(shared.journal.clone(), number, config.trace.addresses),
             gaps: Gaps::new(shared.journal.clone(), number, !has_paths)?,
             structure: shared.plan.config.trace.structure,
             handles: HandleCache::default(),

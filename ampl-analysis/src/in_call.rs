@@ -323,6 +323,23 @@ mod tests {
     }
 
     #[test]
+    fn ranks_in_the_same_call_are_one_row() {
+        let mut trace = Trace::default();
+        trace.run.end = Some(End { at_ns: 9_000, basis: EndBasis::Now });
+        for rank in 0..64 {
+            let function = if rank == 9 { "MPI_Recv" } else { "MPI_Barrier" };
+            let (inside, since_ns) = (true, i64::from(rank) * 10);
+            let threads =
+                vec![ThreadPlace { inside, since_ns, function: function.into(), ..ThreadPlace::default() }];
+            let process = Process { rank, threads, ..Process::default() };
+            trace.ranks.push(RankTrace { process, ..RankTrace::default() });
+        }
+        let rows = rows(&trace, &Communicators::of(&trace), &mut Symbols::default());
+        let told = rows.iter().map(|row| (row.ranks.as_str(), row.since_ns, row.latest_ns, row.for_ns));
+        assert_eq!(told.collect::<Vec<_>>(), [("0-8,10-63", 0, Some(630), 9_000), ("9", 90, None, 8_910)]);
+    }
+
+    #[test]
     fn ties_name_all_or_nobody() {
         const S: i64 = 1_000_000_000;
         let of = |ranks: &str, at_ns, in_mpi| {

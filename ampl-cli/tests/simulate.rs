@@ -393,6 +393,10 @@ fn plan_says_what_other_bounds_would_have_kept() {
         (&(64 * 24).into(), &64.into())
     );
     let of = |row: usize, field: &str| rows[row][field].as_f64().unwrap();
+    // Fractions may be percentages.
+    let [as_percent, as_number] =
+        [["5%", "90%"], ["0.05", "0.9"]].map(|[e, c]| plan(&["--error", e, "--confidence", c, "--json"]));
+    assert!(as_percent.0 == 0 && as_percent == as_number, "{as_percent:?} {as_number:?}");
     // The row of the run has what it kept, not a simulation of its bound: 4 ranks of most windows.
     let info = Command::new(env!("CARGO_BIN_EXE_ampl")).arg("info").arg(&run).arg("--json").output().unwrap();
     let info: Value = serde_json::from_slice(&info.stdout).unwrap();

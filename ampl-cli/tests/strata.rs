@@ -170,6 +170,11 @@ fn noise_is_one_class_and_says_what_more_would_cost() {
     assert_eq!((config.groups.len(), config.sampling.floor, notices), (1, None, vec![]));
     // The name of ranks in no group is no group's.
     assert_eq!(config.groups[0].name, "all-1");
+    // Fractions may be percentages.
+    let percent = place.json(&csv, &["--error", "4%", "--confidence", "99%"]);
+    let numbers = place.json(&csv, &["--error", "0.04", "--confidence", "0.99"]);
+    assert_eq!(percent, numbers);
+    assert_ne!(percent, found, "the bound matters");
     // As many as are asked for.
     let found = place.json(&csv, &["--k", "3"]);
     assert_eq!((&found["k"], found["strata"].as_array().unwrap().len()), (&3.into(), 3));

@@ -102,7 +102,13 @@ pub fn estimates(trace: &Trace, plan: &Plan) -> Vec<Series> {
 
 fn series(plan: &Plan, group: usize, metric: usize, rows: &[&estimate::Row]) -> Option<Series> {
     let (group, metric) = (&plan.groups[group], &plan.metrics[metric]);
-    let (rows, checked) = one_a_window(rows);
+    let (mut rows, checked) = one_a_window(rows);
+    // Of less time than others: it would look like a collapse.
+    let is_whole = |row: &&estimate::Row| row.partial != Some(true);
+    let has_short = rows.iter().any(|row| !is_whole(row)) && rows.iter().any(is_whole);
+    if has_short {
+        rows.retain(is_whole);
+    }
     let Target::Bound { confidence, error } = plan.target(group, metric) else { return None };
     let parts = parts(rows.len(), MOST);
     let shown: Vec<&&estimate::Row> = parts.iter().map(|part| &rows[part.start]).collect();
@@ -127,6 +133,8 @@ fn series(plan: &Plan, group: usize, metric: usize, rows: &[&estimate::Row]) -> 
         }
     };
     let skipped = if shown.len() < rows.len() { "; some windows are left out of the picture" } else { "" };
+    let short =
+        if has_short { "; the end of the run cut its last window short, which is left out" } else { "" };
     Some(Series {
         name: format!("{} of group {}", of_event(&metric.name(), &metric.event.name()), group.name),
         unit: match Unit::of(&metric.name()) {
@@ -134,7 +142,7 @@ fn series(plan: &Plan, group: usize, metric: usize, rows: &[&estimate::Row]) -> 
             Unit::Bytes => "B",
             Unit::Plain => "",
         },
-        about: format!("asked for: {asked} at {} confidence; {basis}{skipped}", percent(confidence)),
+        about: format!("asked for: {asked} at {} confidence; {basis}{skipped}{short}", percent(confidence)),
         windows: shown.iter().filter_map(|row| row.window).collect(),
         mean: shown.iter().map(|row| row.mean).collect(),
         half: shown.iter().map(|row| row.half_width).collect(),

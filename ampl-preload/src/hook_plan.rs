@@ -12,7 +12,7 @@ use ampl_core::mpi::{
     Class, Direction, FUNCTION_COUNT, FUNCTIONS, Function, FunctionSpec, Kind, Length, Param, Traffic, ids,
 };
 use ampl_core::value::ObjectKind;
-use ampl_trace::args::{is_input, is_output, is_overwritten};
+use ampl_trace::args::{gives_address, is_input, is_output, is_overwritten};
 use ampl_trace::current::{Operands as Named, Role};
 
 pub use repeats::{Outputs, ShortWay};
@@ -93,6 +93,9 @@ pub struct Rest {
     pub request_by_value: bool,
     /// True where the record of its inputs is only the request it is about.
     pub asks_one: bool,
+    /// True where its address names memory that other calls give, take or free: it is recorded even where other places
+    /// are not.
+    pub names_memory: bool,
 }
 
 /// Work for calls of a function while the agent is to cost next to nothing.
@@ -296,6 +299,8 @@ fn plan(function: Function, spec: &'static FunctionSpec) -> HookPlan {
         rest: Box::leak(Box::new(Rest {
             request_by_value: !array && passed == Some(Direction::In),
             asks_one,
+            names_memory: spec.params.iter().any(gives_address)
+                || matches!(function.base_name(), "MPI_Free_mem" | "MPI_Win_attach" | "MPI_Win_detach"),
             inputs,
             outputs,
             outcome,

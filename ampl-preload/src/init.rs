@@ -449,8 +449,9 @@ pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function,
         tree::record(&mut state.thread, &decisions);
     }
     counts::take(|function, calls| state.thread.early(function, calls, started));
+    let ThreadState { thread, args, call_places, .. } = &mut *state;
     let terminal =
-        if state.thread.records() { state.thread.terminal(function, address, 0, &state.args) } else { None };
+        if thread.records() { thread.terminal(function, address, 0, args, call_places) } else { None };
     state.thread.initialised(&CallEnd {
         function,
         address,

@@ -357,7 +357,7 @@ unsafe fn recorded(
     let rare = state.thread.rare_ticks();
     let address = site(state, address);
     if state.thread.records() {
-        state.thread.fetch();
+        state.thread.fetch(words.first().copied().unwrap_or(0));
     }
     if plan.prepares || symbol.language == Language::Fortran {
         // SAFETY: the application's arguments, before the call.

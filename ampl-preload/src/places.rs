@@ -15,7 +15,7 @@ use crate::stack;
 /// Entries of a thread's cache.
 const WAYS: usize = 256;
 /// Below are no objects of a program.
-const FIRST_PAGE: u64 = 4096;
+pub const FIRST_PAGE: u64 = 4096;
 
 /// Places that the process has met.
 #[derive(Debug, Default)]

@@ -32,6 +32,8 @@ pub struct ThreadState {
     pub ierror: i32,
     /// Arguments of the call being recorded, as words of the record.
     pub args: Vec<u64>,
+    /// Places of its buffers, in the order of the marks that stand for them there.
+    pub call_places: Vec<u64>,
     /// Values of in/out parameters before the call, as words, in the order of the parameters.
     pub before: Vec<u64>,
     /// Handles among them, and the serial numbers of the objects.
@@ -80,6 +82,7 @@ impl ThreadState {
             words: Vec::with_capacity(32),
             ierror: 0,
             args: Vec::with_capacity(256),
+            call_places: Vec::with_capacity(8),
             before: Vec::with_capacity(64),
             held: Vec::with_capacity(4),
             places: PlaceCache::of_this_thread(),

@@ -8,6 +8,7 @@
 use ampl_core::mpi::{Direction, FunctionSpec, Kind, Length, PREDEFINED, Param};
 use ampl_core::value::{ObjectKind, UNDEFINED, Value, rank_value, tag_value};
 
+use crate::places::may_vary;
 use crate::record::{
     CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_PLACE, CALL_UNFINISHED, PLACE_WORDS, get_text,
     put_text, text_words,
@@ -218,10 +219,7 @@ pub fn with_texts(
     let mut at = own_words(flags, words)?;
     let behind = &words[at.len()..];
     let mut changed = Vec::with_capacity(words.len());
-    let outputs =
-        flags & CALL_OUTCOME != 0 || flags & (CALL_MISS | CALL_NO_ARGS | CALL_ERROR | CALL_UNFINISHED) == 0;
-    let inputs = spec.params.iter().filter(|param| is_input(param) && flags & CALL_NO_ARGS == 0);
-    for param in inputs.chain(spec.params.iter().filter(|param| is_output(param) && outputs)) {
+    for param in recorded(spec, flags) {
         let before = at;
         let outcomes = flags & CALL_OUTCOME != 0 && is_several_statuses(param);
         let text = match outcomes {
@@ -235,6 +233,34 @@ pub fn with_texts(
     }
     changed.extend_from_slice(behind);
     at.is_empty().then_some(changed)
+}
+
+/// The words of a call of `spec` with `other` in them for each place that [may vary](may_vary) among calls with one
+/// signature. `words` stand behind an error's code, as in [`decode`]. `None` if they do not fit the table.
+pub fn with_places(spec: &'static FunctionSpec, flags: u8, words: &[u64], other: u64) -> Option<Vec<u64>> {
+    let own = own_words(flags, words)?;
+    let (mut at, mut changed) = (own, words.to_vec());
+    for param in recorded(spec, flags) {
+        if flags & CALL_OUTCOME != 0 && is_several_statuses(param) {
+            take_outcomes(&mut at)?;
+            continue;
+        }
+        let from = own.len() - at.len();
+        part(param, &mut at)?;
+        let is_place = is_opaque(param) || (shape(param) == Shape::Scalar && param.length == Length::Unknown);
+        if is_place && may_vary(own[from]) {
+            changed[from] = other;
+        }
+    }
+    at.is_empty().then_some(changed)
+}
+
+/// The parameters of a call that its words have, in their order.
+fn recorded(spec: &'static FunctionSpec, flags: u8) -> impl Iterator<Item = &'static Param> {
+    let outputs =
+        flags & CALL_OUTCOME != 0 || flags & (CALL_MISS | CALL_NO_ARGS | CALL_ERROR | CALL_UNFINISHED) == 0;
+    let inputs = spec.params.iter().filter(move |param| is_input(param) && flags & CALL_NO_ARGS == 0);
+    inputs.chain(spec.params.iter().filter(move |param| is_output(param) && outputs))
 }
 
 /// As [`parts`], of inputs only, which are taken off `at`.

@@ -1,17 +1,19 @@
 //! The calls of a rank, one at a time.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use ampl_core::mpi::{Direction, FUNCTION_COUNT, Function};
 use ampl_core::value::{ObjectKind, Value};
 
 use crate::args::{Named, Names, decode};
+use crate::buffers;
 use crate::communicators::{Communicators, Follower, Name};
 use crate::error::ReadError;
 use crate::gaps::{Cursor, Gap, ThreadGaps};
 use crate::grammar::Runs;
 use crate::model::RankTrace;
-use crate::places::Places;
+use crate::places::{Places, may_vary};
 use crate::record::{CALL_ERROR, CALL_MISS, CALL_UNFINISHED, GAP, REGION_UNSEEN};
 use crate::regions::{Edge, Moment, Region, RegionEvent};
 use crate::request;
@@ -113,8 +115,10 @@ struct Position<'a> {
     origins: Vec<Option<u32>>,
     /// Edges of regions by terminal.
     edges: Vec<Option<(Edge, Region)>>,
-    /// Names of terminals in the times.
+    /// Names of terminals for times and buffers.
     numbers: Numbers,
+    /// Sets of buffers, where a signature has several.
+    buffers: Option<buffers::Cursor<'a>>,
 }
 
 impl Position<'_> {
@@ -162,6 +166,8 @@ struct Times<'a> {
 #[derive(Debug)]
 struct RankNames<'a> {
     places: &'a Places,
+    /// Places of the call being read, where these are others than those in its signature.
+    moved: Cell<&'a [u64]>,
     thread: u32,
     /// Names of requests by their words, in the order in which they are met.
     requests: HashMap<u64, u64>,
@@ -171,6 +177,13 @@ struct RankNames<'a> {
 
 impl Names for RankNames<'_> {
     fn place(&self, word: u64) -> Value {
+        let word = match self.moved.get().split_first() {
+            Some((&other, rest)) if may_vary(word) => {
+                self.moved.set(rest);
+                other
+            }
+            _ => word,
+        };
         self.places.value(self.thread, word)
     }
 
@@ -229,7 +242,8 @@ impl<'a> Events<'a> {
     }
 
     fn with(structure: &'a RankStructure, rank: &'a RankTrace, comms: Option<Follower<'a>>) -> Self {
-        let names = RankNames { places: &rank.places, thread: 0, requests: HashMap::new(), comms };
+        let (requests, moved) = Default::default();
+        let names = RankNames { places: &rank.places, moved, thread: 0, requests, comms };
         let none = Window { thread: u32::MAX, window: 0, first_seq: 0, start_ns: 0 };
         let times = match rank.times.is_empty() {
             true => None,
@@ -272,13 +286,14 @@ impl<'a> Events<'a> {
                 let (runs, origins) = (thread.grammar.runs(), origins(&thread.signatures));
                 let edges = thread.signatures.iter().map(Signature::region).collect();
                 let gaps = self.rank.gaps.thread(thread.thread).map(Cursor::new);
-                let numbers = match self.times {
-                    Some(_) => Numbers::of(&thread.signatures),
-                    None => Numbers::default(),
+                let buffers = self.rank.buffers.thread(thread.thread).map(buffers::Cursor::new);
+                let numbers = match (&self.times, &buffers) {
+                    (None, None) => Numbers::default(),
+                    _ => Numbers::of(&thread.signatures),
                 };
                 let (run, at, regions) = Default::default();
                 self.thread =
-                    Some(Position { thread, runs, run, gaps, at, regions, origins, edges, numbers });
+                    Some(Position { thread, runs, run, gaps, at, regions, origins, edges, numbers, buffers });
                 continue;
             };
             if position.run.1 > 0 {
@@ -351,6 +366,10 @@ impl<'a> Events<'a> {
                     Edge::Exit => Event::Exit(event),
                 }));
             }
+            let name = position.numbers.name(terminal);
+            let moved = position.buffers.as_mut().filter(|_| !folds);
+            let moved = moved.and_then(|buffers| buffers.call(at, name));
+            self.names.moved.set(moved.unwrap_or_default());
             let origin = position.origins.get(terminal as usize).copied().flatten();
             let Some((function, args, out, code)) = self.call(signature, origin) else {
                 return malformed(seq);

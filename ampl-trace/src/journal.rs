@@ -187,6 +187,10 @@ pub enum BlockKind {
     GapLog,
     /// A snapshot of their grammar, as [`Snapshot`](Self::Snapshot).
     GapSnapshot,
+    /// Runs of [moves](crate::buffers), as [`Log`](Self::Log).
+    MoveLog,
+    /// A snapshot of their grammar, as [`Snapshot`](Self::Snapshot).
+    MoveSnapshot,
 }
 
 impl BlockKind {
@@ -202,20 +206,22 @@ impl BlockKind {
             Self::Gap => 7,
             Self::GapLog => 8,
             Self::GapSnapshot => 9,
+            Self::MoveLog => 10,
+            Self::MoveSnapshot => 11,
         }
     }
 
     /// True for contents that grow with the calls that are recorded, or are not.
     pub fn is_of_calls(self) -> bool {
         use BlockKind::*;
-        matches!(self, Log | Snapshot | Pending | GapLog | GapSnapshot)
+        matches!(self, Log | Snapshot | Pending | GapLog | GapSnapshot | MoveLog | MoveSnapshot)
     }
 
     fn from_number(number: u64) -> Option<Self> {
         use BlockKind::*;
-        [Counters, Sites, Stream, Pending, Log, Snapshot, Gap, GapLog, GapSnapshot]
-            .into_iter()
-            .find(|kind| kind.number() == number)
+        let calls = [Log, Snapshot, GapLog, GapSnapshot, MoveLog, MoveSnapshot];
+        let others = [Counters, Sites, Stream, Pending, Gap];
+        calls.into_iter().chain(others).find(|kind| kind.number() == number)
     }
 }
 
@@ -287,7 +293,9 @@ pub fn read(bytes: &[u8]) -> Result<Journal<'_>, ReadError> {
             | BlockKind::Log
             | BlockKind::Snapshot
             | BlockKind::GapLog
-            | BlockKind::GapSnapshot => 0..place(head::COMMITTED),
+            | BlockKind::GapSnapshot
+            | BlockKind::MoveLog
+            | BlockKind::MoveSnapshot => 0..place(head::COMMITTED),
             BlockKind::Pending => place(head::LIVE).min(place(head::COMMITTED))..place(head::COMMITTED),
             BlockKind::Counters | BlockKind::Sites | BlockKind::Gap => 0..payload.len(),
         };

@@ -20,6 +20,7 @@
 
 pub mod args;
 mod bits;
+pub mod buffers;
 pub mod cells;
 pub mod census;
 mod column;

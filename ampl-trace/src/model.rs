@@ -7,6 +7,7 @@ use ampl_core::mpi::constants::AbiFamily;
 use ampl_core::plan::Plan;
 use serde::{Deserialize, Serialize};
 
+use crate::buffers::Buffers;
 use crate::census::Census;
 use crate::error::Damage;
 use crate::gaps::Gaps;
@@ -165,7 +166,7 @@ pub struct Sizes {
     pub aggregates: u64,
     /// Summaries of ranks' windows, as `output.rank_summaries` asks for them.
     pub summaries: u64,
-    /// Addresses of buffers that structure names by their places.
+    /// Places of buffers that the structure does not have, and the addresses of places.
     pub addresses: u64,
     /// Calls that were counted and not recorded.
     pub gaps: u64,
@@ -212,6 +213,8 @@ pub struct RankTrace {
     pub times: Vec<u8>,
     /// Addresses of the places that its calls name.
     pub places: Places,
+    /// Places of buffers where these differ from those of the first call with their signature.
+    pub buffers: Buffers,
     /// Calls that were counted and not recorded.
     pub gaps: Gaps,
 }

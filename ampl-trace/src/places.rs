@@ -18,6 +18,12 @@ const OFFSET_BITS: u32 = 40;
 /// Above are the bits of a device, plus one, in the words of other addresses; they are 0 for the host.
 const DEVICE_AT: u32 = 40;
 
+/// The word of a place that is not known: the address was not asked for, or there were too many.
+pub const UNKNOWN: u64 = OTHER << KIND_AT | ((1 << DEVICE_AT) - 1);
+
+/// The word of a place that differs from call to call, where it is left out which calls had which.
+pub const LEFT_OUT: u64 = UNKNOWN - 1;
+
 /// Upper limit of offsets in a module.
 pub const MOST_OFFSET: u64 = 1 << OFFSET_BITS;
 /// Largest number of other addresses that are numbered.
@@ -36,6 +42,12 @@ pub fn module(module: u32, offset: u64) -> u64 {
 /// The word of the other address of that number, in the memory of `device` or the host's.
 pub fn other(device: Option<u8>, number: u64) -> u64 {
     OTHER << KIND_AT | device.map_or(0, |device| u64::from(device) + 1) << DEVICE_AT | number
+}
+
+/// True for words that the calls of one signature may differ in: those of places that are no addresses themselves.
+#[inline]
+pub fn may_vary(word: u64) -> bool {
+    matches!(word >> KIND_AT, OTHER | STACK | MODULE) && word != UNKNOWN
 }
 
 /// Addresses of a rank's places.
@@ -63,7 +75,11 @@ impl Places {
 
     /// Value that `word` stood for in a call of `thread`: the address, or, where it is not known, the relative place,
     /// `stack-0x30`, `module:2+0x40` or `address:3`. In the memory of a device it is `device:0+0x7f0000`, or `device:0:3`.
+    /// Absent where the place is not [known](UNKNOWN) either.
     pub fn value(&self, thread: u32, word: u64) -> Value {
+        if matches!(word, UNKNOWN | LEFT_OUT) {
+            return Value::Absent;
+        }
         let value = word & ((1 << KIND_AT) - 1);
         let or = |found: Option<u64>, place: String| found.map_or(Value::Name(place), Value::Address);
         match word >> KIND_AT {

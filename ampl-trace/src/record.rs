@@ -44,6 +44,13 @@ pub enum Kind {
     Unrecorded = 12,
     /// Moments of a gap: the number of its first call, start and end ticks, bits of its reasons; flag [`GAP_REST`].
     Gap = 13,
+    /// A set of [buffers](crate::buffers) of a terminal's calls, but for that of the first, which its signature has: the
+    /// terminal, and the places. They are numbered in the order of these records.
+    Buffers = 14,
+    /// A kind of [moves](crate::buffers::Move): the terminal, calls of it since the move before, and one more than the
+    /// number of the set, 0 for that of the first call. Flag [`MOVE_FIRST`]: it is the terminal's first move, with
+    /// its position in the thread's sequence in place of the calls. They are numbered in the order of these records.
+    Move = 15,
 }
 
 impl Kind {
@@ -62,6 +69,8 @@ impl Kind {
             11 => Self::Way,
             12 => Self::Unrecorded,
             13 => Self::Gap,
+            14 => Self::Buffers,
+            15 => Self::Move,
             _ => return None,
         })
     }
@@ -112,6 +121,8 @@ pub const DECISION_KEPT: u8 = 1;
 pub const NO_STRATUM: u64 = u64::MAX;
 /// Gap flag: the moments are those of all gaps from that one on, which have none of their own.
 pub const GAP_REST: u8 = 1;
+/// Move flag: the first of its terminal.
+pub const MOVE_FIRST: u8 = 1;
 /// First bit of the least number of first calls in the second word of a way.
 pub const WAY_LEAST: u32 = 8;
 /// First bit of the most.

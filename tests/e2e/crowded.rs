@@ -3,9 +3,12 @@
 use ampl_tests::hosts::on_small;
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::{Scratch, ampl};
+use ampl_tests::process;
 use ampl_tests::run::{Monitored, number};
 use std::ffi::OsString;
 use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 /// Everything is stored as long as there is room: nothing is left out for what it costs.
 const ALL: &str = "[trace]\ntiming = \"all\"\n[agent]\nmax_overhead = 0.9\n";
@@ -44,6 +47,11 @@ fn adds_up(run: &Monitored, ranks: u32, calls: u64) {
     for untrue in ["more call sites than", "made within others", "ampl itself failed"] {
         assert!(!said.contains(untrue), "{said}");
     }
+    let mut decode = Command::new(ampl());
+    decode.arg("decode").arg(&run.run);
+    let decoded = process::run(&mut decode, Duration::from_secs(300)).success();
+    let none = calls * u64::from(ranks) == missing;
+    assert_eq!(decoded.stderr.contains("no calls are stored"), none, "{missing}: {}", decoded.stderr);
 }
 
 #[test]

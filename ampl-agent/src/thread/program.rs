@@ -4,6 +4,7 @@ use ampl_core::mpi::Function;
 use ampl_trace::gaps::Reason;
 
 use super::Thread;
+use crate::buffers::Terminal;
 use crate::declared::Irregularities;
 use crate::gaps::LeftOut;
 use crate::window::Boundary;
@@ -75,7 +76,7 @@ impl Thread {
     #[cold]
     pub(super) fn leave_paused(
         &mut self,
-        (function, address, terminal): (Function, u64, Option<u32>),
+        (function, address, terminal): (Function, u64, Option<Terminal>),
         [start, end]: [u64; 2],
     ) -> bool {
         if terminal.is_none_or(|terminal| !self.append(terminal, start)) {

@@ -6,6 +6,7 @@ use ampl_trace::record::{Kind, REGION_UNSEEN, TEXT_LEFT_OUT};
 use ampl_trace::regions::{Edge, name_words};
 
 use super::Thread;
+use crate::buffers::{NO_SET, Terminal};
 use crate::known_regions::{KnownRegion, RegionName};
 use crate::regions::Bystander;
 use crate::signatures::head;
@@ -163,7 +164,7 @@ impl Thread {
     #[inline]
     fn record_edge(&mut self, edge: Edge, number: u32, now: u64) {
         let terminal = self.edge_terminal(edge, number, false);
-        if !self.append(terminal, now) {
+        if !self.append(Terminal { number: terminal, set: NO_SET }, now) {
             return;
         }
         if self.stores {

@@ -7,7 +7,8 @@
 //! - The thread is *plain*: calls are recorded, and their sites are their return addresses. That is worked out where it
 //!   changes ([`Thread::note_plain`]).
 //! - ampl is not paused, no window ends, and no windows end at calls of the function.
-//! - The call is the one that came next before, or the latest of its site: same words, place and meaning of handles.
+//! - The call is the one that came next before, or the latest of its site: same words, place and meaning of handles. Its
+//!   buffers are the ones that are [expected](crate::buffers).
 //! - Its site is known, the call is no sample, and no policy or metric is about the site. There is room for the call, and
 //!   no gap before it.
 //!
@@ -52,9 +53,9 @@ impl Thread {
         self.note_plain();
     }
 
-    /// Site of a call of `function` that returns to `address`, if it may be begun on the short way.
+    /// Site of a call of `function` that returns to `address`, with that `first` word, if it may be begun on the short way.
     #[inline(always)]
-    pub fn may_begin_shortly(&mut self, function: Function, address: u64) -> Option<Settled> {
+    pub fn may_begin_shortly(&mut self, function: Function, address: u64, first: usize) -> Option<Settled> {
         let may = self.is_plain
             && !self.log.is_lost()
             && !self.shared.is_paused()
@@ -69,7 +70,7 @@ impl Thread {
             self.stream.fetch();
         }
         if let Some(next) = self.signatures.next() {
-            self.repeats.fetch(next);
+            self.repeats.fetch(next, first);
         }
         Some(Settled(site))
     }
@@ -116,10 +117,15 @@ impl Thread {
         span: &Span,
     ) -> bool {
         let &Span { start, end, timed, apart } = span;
-        if !self.log.push_shortly(outcome.terminal) {
+        let terminal = outcome.terminal;
+        let is_settled = self.buffers.is_settled(terminal);
+        if !(is_settled || self.buffers.expect(terminal)) || !self.log.push_shortly(terminal.number) {
             return false;
         }
-        self.signatures.advance(outcome.terminal);
+        if !is_settled {
+            self.buffers.pass(terminal);
+        }
+        self.signatures.advance(terminal.number);
         let ticks = if timed { end.saturating_sub(start) } else { 0 };
         self.totals.count_call(ticks);
         if !apart {
@@ -129,7 +135,7 @@ impl Thread {
         self.sequence += 1;
         if self.stores {
             let duration = end.saturating_sub(start);
-            let times = CallTimes { terminal: outcome.terminal, flags, start, duration };
+            let times = CallTimes { terminal: terminal.number, flags, start, duration };
             // There is room.
             let _ = self.stream.call(&times);
         }

@@ -3,13 +3,15 @@
 use ampl_core::config::{Keep as Of, SiteTrace};
 use ampl_core::mpi::Function;
 use ampl_core::value::ObjectKind;
-use ampl_trace::record::{GAP, Kind, OBJECT_HANDLE};
+use ampl_trace::places::UNKNOWN;
+use ampl_trace::record::{GAP, Kind, MOVE_FIRST, OBJECT_HANDLE};
 
 use super::Thread;
+use crate::buffers::{Moved, Terminal, VARIES};
 use crate::call_end::CallEnd;
 use crate::gaps::LeftOut;
 use crate::governor::Level;
-use crate::repeats::{Given, Outcome};
+use crate::repeats::{Given, Outcome, Repeats};
 use crate::signatures::head;
 use crate::stream::CallTimes;
 
@@ -40,35 +42,84 @@ impl Thread {
         self.structure == Of::All && !self.log.is_lost()
     }
 
+    /// True where the places of buffers are told apart; where not they are [unknown](ampl_trace::places::UNKNOWN).
+    #[inline(always)]
+    pub fn knows_places(&self) -> bool {
+        self.buffers.are_known()
+    }
+
     /// The terminal of a call of `function` that returns to `address`, with call flags of [`ampl_trace::record`] and
-    /// arguments as of [`ampl_trace::args`]; `None` where nothing is to be stored of its site. Calls are to be
-    /// [recorded](Self::records).
+    /// arguments as of [`ampl_trace::args`], in which `places` stand where [`VARIES`] does; `None` where nothing is to be
+    /// stored of its site. Calls are to be [recorded](Self::records).
     #[inline]
-    pub fn terminal(&mut self, function: Function, address: u64, flags: u8, words: &[u64]) -> Option<u32> {
+    pub fn terminal(
+        &mut self,
+        function: Function,
+        address: u64,
+        flags: u8,
+        words: &[u64],
+        places: &[u64],
+    ) -> Option<Terminal> {
         let site = self.site(function, address);
         if self.policy(site) == SiteTrace::Off {
             return None;
         }
-        let (terminal, new) = self.signatures.find(head(function.0, flags, site), words);
+        let (number, new) = self.signatures.find(head(function.0, flags, site), words);
         if new {
-            self.new_signature(function.0, flags, site, words);
+            match places {
+                [] => self.new_signature(function.0, flags, site, words),
+                _ => self.new_signature(function.0, flags, site, &with_places(words, places)),
+            }
         }
-        let latest = self.latest.get_mut(site as usize).map(|latest| std::mem::replace(latest, terminal));
-        self.is_likely = self.signatures.was_expected() || latest == Some(terminal);
-        Some(terminal)
+        let latest = self.latest.get_mut(site as usize).map(|latest| std::mem::replace(latest, number));
+        self.is_likely = self.signatures.was_expected() || latest == Some(number);
+        let found = self.buffers.find(number, places);
+        if found.is_new {
+            self.new_buffers(number, places);
+        }
+        Some(Terminal { number, set: found.number })
     }
 
-    /// Prefetches data that the [end](Self::leave) of an entered call is likely to need. Calls are to be
+    #[cold]
+    fn new_buffers(&mut self, terminal: u32, places: &[u64]) {
+        self.body.clear();
+        self.body.push(terminal.into());
+        self.body.extend_from_slice(places);
+        self.stream.record(Kind::Buffers, 0, &self.body);
+    }
+
+    /// The call goes into the sequence at that `position`, with buffers that were not expected. Returns whether there
+    /// was room.
+    #[cold]
+    fn move_to(&mut self, call: Terminal, position: u64) -> bool {
+        let Some(Moved { kind, new, is_first }) = self.buffers.take(call, position) else { return true };
+        if let Some((since, to)) = new {
+            let flags = if is_first { MOVE_FIRST } else { 0 };
+            self.stream.record(Kind::Move, flags, &[call.number.into(), since, to.into()]);
+        }
+        if self.stream.is_full() || !self.buffers.push(kind) {
+            self.log.give_up();
+            return false;
+        }
+        if self.buffers.is_full() || self.shared.journal.is_crowded() {
+            // Later calls have other signatures, whose places are unknown.
+            self.buffers.give_up();
+            self.repeats = Repeats::default();
+        }
+        true
+    }
+
+    /// Prefetches data that the [end](Self::leave) of an entered call with that `first` word is likely to need. Calls are to be
     /// [recorded](Self::records).
     #[inline(always)]
-    pub fn fetch(&self) {
+    pub fn fetch(&self, first: usize) {
         self.sites.fetch();
         self.log.fetch();
         if self.stores {
             self.stream.fetch();
         }
         if let Some(next) = self.signatures.next() {
-            self.repeats.fetch(next);
+            self.repeats.fetch(next, first);
         }
     }
 
@@ -77,7 +128,7 @@ impl Thread {
     #[inline(always)]
     pub fn repeated(&mut self, given: &Given<'_>) -> Option<Outcome> {
         let outcome = self.repeats.find(self.signatures.next()?, given)?;
-        self.signatures.advance(outcome.terminal);
+        self.signatures.advance(outcome.terminal.number);
         Some(outcome)
     }
 
@@ -154,7 +205,7 @@ impl Thread {
             self.reopen(call.start);
         }
         let duration = call.end.saturating_sub(call.start);
-        let times = CallTimes { terminal, flags: call.flags, start: call.start, duration };
+        let times = CallTimes { terminal: terminal.number, flags: call.flags, start: call.start, duration };
         if !self.stream.call(&times) {
             self.record_after_all(&times);
         }
@@ -163,11 +214,19 @@ impl Thread {
     /// The next call of the sequence, at `now`, is one of `terminal`. Returns whether there was room.
     #[inline(always)]
     #[must_use]
-    pub(super) fn append(&mut self, terminal: u32, now: u64) -> bool {
+    pub(super) fn append(&mut self, terminal: Terminal, now: u64) -> bool {
         if self.lags() {
             self.end_gap(Some(now));
         }
-        self.log.push(terminal, 1)
+        if self.buffers.is_settled(terminal) {
+            // Nothing to note.
+        } else if self.buffers.expect(terminal) {
+            self.buffers.pass(terminal);
+        } else if self.log.is_lost() || !self.move_to(terminal, self.log.calls()) {
+            // Before the call itself: a process that dies here has a move too many, which no call takes part in.
+            return false;
+        }
+        self.log.push(terminal.number, 1)
     }
 
     /// True where something before the next position is not in the sequence.
@@ -216,7 +275,18 @@ impl Thread {
     pub fn finish_structure(&mut self) {
         self.end_gap(None);
         self.finish_gaps();
+        self.buffers.finish();
         self.note_regions_left_out();
         self.log.finish();
     }
+}
+
+/// The words of a signature with the places of its first call.
+#[cold]
+fn with_places(words: &[u64], places: &[u64]) -> Vec<u64> {
+    // A number that is equal to the mark by chance must not shift them.
+    let is_sound = words.iter().filter(|&&word| word == VARIES).count() == places.len();
+    let mut places = places.iter().filter(|_| is_sound).copied();
+    let place = |&word: &u64| if word == VARIES { places.next().unwrap_or(UNKNOWN) } else { word };
+    words.iter().map(place).collect()
 }

@@ -130,7 +130,7 @@ fn snapshots_may_be_interrupted_anywhere() {
     for number in 1..=7000 {
         // A loop whose body changes sometimes, and many calls that never repeat.
         let tag = if draw(5) == 0 { draw(3000) } else { number % 7 };
-        process.step(0, Step::Send { tag, site: 0, fails: false });
+        process.step(0, Step::Send { tag, site: 0, fails: false, buffer: 0 });
         let now = process.bytes();
         let after = words(&now);
         if latest(&after) > latest(&before) {

@@ -187,7 +187,7 @@ impl Program {
         let (state, end) = (&mut self.threads[thread], self.now);
         let records = state.records();
         let (sent, received, flags) = (0, 0, CALL_NO_ARGS);
-        let terminal = if records { state.terminal(function, address, flags, &[]) } else { None };
+        let terminal = if records { state.terminal(function, address, flags, &[], &[]) } else { None };
         let (timed, apart) = (true, false);
         state.current.leave(end);
         state.leave(&CallEnd {

@@ -2,13 +2,15 @@
 //! done the same.
 
 use ampl_core::mpi::ids;
+use ampl_core::value::Value;
 use ampl_trace::decode::{Call, Calls};
-use ampl_trace::from_journal::{Compacted, compact};
+use ampl_trace::from_journal::{Compacted, Within, compact, compact_within};
 use ampl_trace::timing::Settings;
 use proptest::prelude::*;
 
 use crate::model::{Look, Process, Step, check, program};
 
+const EXACT: Settings = Settings { error: 0.0, floor_ns: 0 };
 const LOOK: Look = Look { base: 0x40_0000, handles: (0x9800, 1), last_first: true, drawn: 0.5 };
 
 fn run(after: bool, look: Look, steps: &[(usize, Step)]) -> Process {
@@ -97,7 +99,7 @@ fn repeated_calls_take_the_short_way() {
     process.short = Some(0);
     for turn in 0..1000 {
         for tag in 0..3 {
-            process.step(0, Step::Send { tag, site: tag, fails: false });
+            process.step(0, Step::Send { tag, site: tag, fails: false, buffer: 0 });
             process.step(0, Step::Poll { tag });
         }
         // Its site has a policy.
@@ -113,13 +115,51 @@ fn repeated_calls_take_the_short_way() {
     check(&process.bytes(), &process.made, |_| None);
 }
 
+/// Two buffers in turns take the short way, too; where they are left out the rest is as it was, names of requests included.
+#[test]
+fn buffers_in_turns_come_back_unless_they_are_left_out() {
+    let mut process = Process::new(true, "", LOOK);
+    process.short = Some(0);
+    for turn in 0..600 {
+        process.step(0, Step::Send { tag: 0, site: 0, fails: false, buffer: turn % 2 });
+        process.step(0, Step::Send { tag: 1, site: 1, fails: false, buffer: 2 });
+        process.step(0, Step::Make { tag: 0, site: 1, buffer: turn % 3 });
+        process.step(0, Step::Make { tag: 0, site: 1, buffer: 3 });
+        process.step(0, Step::WaitAll { most: 2 });
+    }
+    let calls = process.short.expect("set above");
+    assert!(calls > 1_000, "{calls} of 1,200");
+    process.finish();
+    let whole = check(&process.bytes(), &process.made, |_| None);
+    assert_eq!(whole.structure.threads[0].signatures.len(), 5);
+    let within = Within { buffers: false, ..Within::default() };
+    let less = compact_within(&process.bytes(), EXACT, within).expect("a whole header");
+    assert!(less.rank.buffers.is_empty() && !whole.rank.buffers.is_empty());
+    let (mut absent, mut all) = (0, 0);
+    for (whole, less) in calls_of(&whole).zip(calls_of(&less)) {
+        let (mut whole, less) = (whole.expect("decodable"), less.expect("decodable"));
+        all += 1;
+        if less.args.contains(&("buf", Value::Absent)) {
+            absent += 1;
+            whole.args[0].1 = Value::Absent;
+        }
+        assert_eq!(whole, less);
+    }
+    // Those from one buffer alone have it still: every second call with one.
+    assert_eq!((absent, all), (600 + 600, 5 * 600));
+}
+
+fn calls_of(read: &Compacted) -> Calls<'_> {
+    Calls::new(&read.structure, &read.rank)
+}
+
 /// Four windows, of which the first and the last are kept.
 fn four_windows(structure: &str) -> Vec<Call> {
     let config = format!("[trace]\nstructure = \"{structure}\"\n");
     let mut process = Process::new(true, &config, Look { drawn: 0.0, ..LOOK });
     for window in 0..4 {
-        process.step(0, Step::Send { tag: window, site: 0, fails: false });
-        process.step(1, Step::Send { tag: window, site: 0, fails: false });
+        process.step(0, Step::Send { tag: window, site: 0, fails: false, buffer: 0 });
+        process.step(1, Step::Send { tag: window, site: 0, fails: false, buffer: 0 });
         if window < 3 {
             process.step(0, Step::Barrier);
         }
@@ -153,7 +193,9 @@ fn the_key_says_of_which_windows_calls_are_recorded() {
     for (structure, recorded) in [("all", vec![0, 1, 2, 3]), ("kept", vec![0]), ("off", vec![])] {
         let config = format!("[trace]\nstructure = \"{structure}\"\n");
         let mut process = Process::new(false, &config, Look { drawn: 0.0, ..LOOK });
-        for step in [0, 1].map(|tag| [Step::Send { tag, site: 0, fails: false }, Step::Barrier]).concat() {
+        for step in
+            [0, 1].map(|tag| [Step::Send { tag, site: 0, fails: false, buffer: 0 }, Step::Barrier]).concat()
+        {
             process.step(0, step);
         }
         process.finish();
@@ -175,7 +217,7 @@ fn times_are_as_exact_as_the_keys_ask() {
             // A marker would open a window, whose start is exact.
             let function = if duration == 0 { function } else { ids::MPI_SEND };
             thread.enter(function, address, at);
-            let terminal = thread.terminal(function, address, flags, &[0x1000, 1, 1, 0, 1, 1]);
+            let terminal = thread.terminal(function, address, flags, &[0x1000, 1, 1, 0, 1, 1], &[]);
             let (start, end, timed) = (at, at + duration, true);
             at = end + 3000;
             let call = ampl_agent::CallEnd {

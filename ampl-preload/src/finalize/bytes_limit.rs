@@ -1,4 +1,5 @@
-//! Limit of a trace, `output.max_bytes`: times of the last windows are left out first, then the last calls.
+//! Limit of a trace, `output.max_bytes`: times of the last windows are left out first, then which buffers calls had, then the
+//! last calls.
 
 use ampl_trace::format::Part;
 use ampl_trace::format::v1::Kind;
@@ -16,6 +17,8 @@ const ROUNDS: u32 = 3;
 pub struct OwnBytes {
     /// Times of calls.
     pub times: u64,
+    /// Buffers of calls that have several.
+    pub buffers: u64,
     /// Everything else.
     pub other: u64,
     /// Windows of the rank that has most.
@@ -30,6 +33,7 @@ impl OwnBytes {
             let bytes = part.payload.len() as u64 + HEAD;
             match part.kind {
                 Kind::Times => own.times += bytes,
+                Kind::Buffers => own.buffers += bytes,
                 Kind::Processes => own.other += PROCESS,
                 _ => own.other += bytes,
             }
@@ -40,20 +44,21 @@ impl OwnBytes {
     /// Adds another rank's.
     pub fn join(&mut self, other: Self) {
         self.times = self.times.saturating_add(other.times);
+        self.buffers = self.buffers.saturating_add(other.buffers);
         self.other = self.other.saturating_add(other.other);
         self.windows = self.windows.max(other.windows);
     }
 
     /// As bytes of a message.
     pub fn encode(&self) -> Vec<u8> {
-        [self.times, self.other, self.windows].map(u64::to_le_bytes).concat()
+        [self.times, self.buffers, self.other, self.windows].map(u64::to_le_bytes).concat()
     }
 
     /// Reads those back.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let &[times, other, windows] = bytes.as_chunks::<8>().0 else { return None };
-        let [times, other, windows] = [times, other, windows].map(u64::from_le_bytes);
-        Some(Self { times, other, windows })
+        let &[times, buffers, other, windows] = bytes.as_chunks::<8>().0 else { return None };
+        let [times, buffers, other, windows] = [times, buffers, other, windows].map(u64::from_le_bytes);
+        Some(Self { times, buffers, other, windows })
     }
 }
 
@@ -68,30 +73,34 @@ pub fn less(
     round: u32,
 ) -> Option<Within> {
     let fixed = own.other.saturating_add(rest);
-    let all = fixed.saturating_add(structure).saturating_add(own.times);
+    let calls = structure.saturating_add(own.buffers);
+    let all = fixed.saturating_add(calls).saturating_add(own.times);
     if all <= limit {
         return None;
     }
     if was.times_before > 0 && own.times > 0 {
-        let room = limit.saturating_sub(fixed.saturating_add(structure));
+        let room = limit.saturating_sub(fixed.saturating_add(calls));
         let share = if round < ROUNDS { 0.9 * room as f64 / own.times as f64 } else { 0.0 };
         let times_before = (was.times_before.min(own.windows) as f64 * share) as u64;
         return Some(Within { times_before, ..was });
+    }
+    if was.buffers && own.buffers > 0 {
+        return Some(Within { times_before: 0, buffers: false, ..was });
     }
     if was.calls > 0.0 {
         let room = limit.saturating_sub(fixed);
         // A part may take as much as the whole: what repeats takes nothing.
         let share = if round < 2 * ROUNDS { 0.7 * room as f64 / structure.max(1) as f64 } else { 0.0 };
         let calls = was.calls * if share < 0.01 { 0.0 } else { share.min(0.7) };
-        return Some(Within { times_before: 0, calls });
+        return Some(Within { times_before: 0, calls, ..was });
     }
     None
 }
 
 /// Message of rank 0 to the others: to go on with what they have, or to take part of their journals again.
 pub fn told(next: Option<Within>) -> Vec<u8> {
-    let (again, Within { times_before, calls }) = (next.is_some(), next.unwrap_or_default());
-    let mut bytes = vec![1 + u8::from(again)];
+    let (again, Within { times_before, buffers, calls }) = (next.is_some(), next.unwrap_or_default());
+    let mut bytes = vec![1 + u8::from(again) + u8::from(!buffers)];
     bytes.extend(times_before.to_le_bytes());
     bytes.extend(calls.to_bits().to_le_bytes());
     bytes
@@ -102,15 +111,16 @@ pub const TOLD: usize = 17;
 
 /// Reads it. The outer `None`: there will be no trace.
 pub fn heard(bytes: &[u8]) -> Option<Option<Within>> {
-    let (&[again], rest) = bytes.split_first_chunk()?;
+    let (&[told], rest) = bytes.split_first_chunk()?;
     let &[times_before, calls] = rest.as_chunks::<8>().0 else { return None };
     let within = Within {
         times_before: u64::from_le_bytes(times_before),
+        buffers: told != 3,
         calls: f64::from_bits(u64::from_le_bytes(calls)),
     };
-    match again {
+    match told {
         1 => Some(None),
-        2 => Some(Some(within)),
+        2 | 3 => Some(Some(within)),
         _ => None,
     }
 }
@@ -121,14 +131,19 @@ mod tests {
 
     /// A job whose times and calls take as much as is taken of them.
     fn fit(limit: u64, times: u64, structure: u64) -> (Within, u64) {
+        fit_with(limit, times, structure, 0)
+    }
+
+    fn fit_with(limit: u64, times: u64, structure: u64, buffers: u64) -> (Within, u64) {
         let (mut within, rest) = (Within::default(), 500);
         for round in 0..20 {
             let share = within.times_before.min(100) as f64 / 100.0;
-            let own = OwnBytes { times: (times as f64 * share) as u64, other: 300, windows: 100 };
+            let buffers = if within.buffers { buffers } else { 0 };
+            let own = OwnBytes { times: (times as f64 * share) as u64, buffers, other: 300, windows: 100 };
             let structure = (structure as f64 * within.calls) as u64;
             match less(limit, own, [structure, rest], within, round) {
                 Some(next) => within = next,
-                None => return (within, own.times + structure + own.other + rest),
+                None => return (within, own.times + own.buffers + structure + own.other + rest),
             }
         }
         panic!("no end");
@@ -144,19 +159,24 @@ mod tests {
         assert!(within.times_before == 0 && within.calls > 0.2 && within.calls < 0.5, "{within:?}");
         assert!(bytes <= 10_000);
         // What is always there may be more.
-        assert_eq!(fit(700, 40_000, 20_000), (Within { times_before: 0, calls: 0.0 }, 800));
+        assert_eq!(fit(700, 40_000, 20_000).1, 800);
+        assert_eq!(fit(700, 40_000, 20_000).0.calls, 0.0);
+        // Buffers go before calls, and behind times.
+        let (within, bytes) = fit_with(10_000, 40_000, 4000, 30_000);
+        assert!(!within.buffers && within.calls == 1.0 && bytes <= 10_000, "{within:?}");
+        assert!(fit_with(10_000, 40_000, 4000, 300).0.buffers);
     }
 
     #[test]
     fn messages_come_back() {
-        let within = Within { times_before: 7, calls: 0.25 };
-        for next in [None, Some(within)] {
+        let within = Within { times_before: 7, buffers: true, calls: 0.25 };
+        for next in [None, Some(within), Some(Within { buffers: false, ..within })] {
             assert_eq!((told(next).len(), heard(&told(next))), (TOLD, Some(next)));
         }
         assert_eq!(heard(&[0; TOLD]), None);
-        let mut own = OwnBytes { times: 1, other: 2, windows: 9 };
-        own.join(OwnBytes { times: 10, other: 20, windows: 3 });
-        assert_eq!(own, OwnBytes { times: 11, other: 22, windows: 9 });
+        let mut own = OwnBytes { times: 1, buffers: 4, other: 2, windows: 9 };
+        own.join(OwnBytes { times: 10, buffers: 5, other: 20, windows: 3 });
+        assert_eq!(own, OwnBytes { times: 11, buffers: 9, other: 22, windows: 9 });
         assert_eq!(OwnBytes::decode(&own.encode()), Some(own));
     }
 }

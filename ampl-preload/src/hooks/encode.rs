@@ -1,5 +1,6 @@
 //! A call's arguments as words of the record: [`ampl_trace::args`] is the other side.
 
+mod addresses;
 mod lengths;
 
 use ampl_agent::requests::{SILENT, TELLS};
@@ -39,12 +40,15 @@ pub unsafe fn call(
 ) {
     let mut out = std::mem::take(&mut state.args);
     out.clear();
+    state.call_places.clear();
     let failed = flags & CALL_ERROR != 0;
     if failed {
         out.push(i64::from(code) as u64);
     }
     let abi = state.process.abi;
-    let mut encoder = Encoder { state, abi, plan, function, words, failed, before: 0 };
+    // One record stands for many polls that found nothing.
+    let varies = state.thread.knows_places() && flags & CALL_MISS == 0;
+    let mut encoder = Encoder { state, abi, plan, function, words, failed, varies, before: 0 };
     // SAFETY: the caller's promise.
     unsafe { encoder.part(&plan.rest.inputs, Encoder::other_input, &mut out) };
     if flags & (CALL_ERROR | CALL_MISS) == 0 || flags & CALL_OUTCOME != 0 {
@@ -66,7 +70,8 @@ pub unsafe fn given(
     mut take: impl FnMut(&Process, ObjectKind, u64),
 ) {
     let (params, abi) = (function.spec().params, state.process.abi);
-    let mut encoder = Encoder { state, abi, plan, function, words, failed: false, before: 0 };
+    let (failed, varies) = (false, false);
+    let mut encoder = Encoder { state, abi, plan, function, words, failed, varies, before: 0 };
     for (param, &word) in params.iter().zip(words).filter(|(param, _)| is_given(param)) {
         let kind = ObjectKind::of(param.kind).expect("a handle");
         let length = match param.length {
@@ -89,6 +94,8 @@ struct Encoder<'a> {
     function: Function,
     words: &'a [usize],
     failed: bool,
+    /// True where places are no part of the signature.
+    varies: bool,
     before: usize,
 }
 
@@ -163,13 +170,6 @@ impl Encoder<'_> {
             // SAFETY: an output points to a value that MPI has written, or is null.
             Step::Value(kind) => unsafe { self.state.reader.load(kind, word, 0) }.unwrap_or(0),
         }
-    }
-
-    /// The record word of an address.
-    #[inline(always)]
-    fn place(&mut self, address: u64) -> u64 {
-        let ThreadState { process, thread, places, .. } = &mut *self.state;
-        places.word(address, &process.places, thread)
     }
 
     /// An input that needs more than its word.
@@ -478,16 +478,5 @@ impl Encoder<'_> {
             let value = unsafe { self.state.reader.load(param.kind, base, element) }.unwrap_or(0);
             self.recorded(index, value)
         }));
-    }
-
-    /// True where `base` is one of the addresses for "no array", or an array that MPI ignores.
-    fn is_no_array(&self, param: &Param, base: usize) -> bool {
-        if param.kind == Kind::Status {
-            return self.state.reader.ignores_status(base) && (self.failed || !self.knows_statuses());
-        }
-        let in_place = self.params().iter().zip(self.words).any(|(p, &word)| {
-            p.kind == Kind::Buffer && p.name == "sendbuf" && word == self.state.process.abi.in_place
-        });
-        self.state.reader.is_no_array(base) || (in_place && param.name.starts_with('s'))
     }
 }

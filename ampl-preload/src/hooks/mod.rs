@@ -9,6 +9,7 @@ mod partners;
 mod requests;
 
 use ampl_agent::CallEnd;
+use ampl_agent::buffers::Terminal;
 use ampl_agent::repeats::{Given, Outcome as Came};
 use ampl_agent::requests::TELLS;
 use ampl_core::mpi::{Class, Direction, Function, Kind, Length, Traffic, ids};
@@ -236,7 +237,8 @@ unsafe fn finish(
             encode::call(state, function, plan, words, flags, call.code);
             if plan.gives && call.code == 0 { members::place(state, function, words) } else { 0 }
         };
-        terminal = state.thread.terminal(function, call.address, flags | placed, &state.args);
+        let flags = flags | placed;
+        terminal = state.thread.terminal(function, call.address, flags, &state.args, &state.call_places);
         // Cache request-making calls only if no equal request is live (slot 0).
         let alone = !plan.makes_request() || state.args.last() == Some(&0);
         if let (Some(given), Some(terminal), true) = (given, terminal, alone) {
@@ -247,7 +249,7 @@ unsafe fn finish(
     let follows = call.code == 0 || matches!(plan.class, Class::Completion | Class::Poll);
     let followed = (plan.request.is_some() && follows).then(|| {
         let follow = Follow {
-            terminal,
+            terminal: terminal.map(|terminal| terminal.number),
             bytes: (sent, received),
             missed: flags & CALL_MISS != 0,
             failed: flags & CALL_ERROR != 0,
@@ -264,7 +266,7 @@ unsafe fn finish(
 struct Found {
     flags: u8,
     /// Its terminal, if it is recorded.
-    terminal: Option<u32>,
+    terminal: Option<Terminal>,
     /// True where the call repeats an earlier one: it has not been encoded.
     repeats: bool,
     /// Bytes sent and received by the call itself.
@@ -299,7 +301,7 @@ unsafe fn settle(
             if let (Some(slot), Some(told)) = (followed.told, state.args.last_mut()) {
                 *told = slot;
             }
-            terminal = state.thread.terminal(function, call.address, flags, &state.args);
+            terminal = state.thread.terminal(function, call.address, flags, &state.args, &state.call_places);
         }
     }
     if plan.in_out && (call.code == 0 || flags & CALL_OUTCOME != 0) {
@@ -334,7 +336,7 @@ pub unsafe fn leave_making(
     followed: Followed,
 ) -> bool {
     state.thread.current.polled(false, call.start);
-    state.thread.follow_terminal(outcome.terminal);
+    state.thread.follow_terminal(outcome.terminal.number);
     let bytes = (outcome.sent, outcome.received);
     let found = Found { flags: 0, terminal: Some(outcome.terminal), repeats: true, bytes };
     // SAFETY: the caller's promise.
@@ -446,6 +448,7 @@ pub unsafe fn lifecycle(
 pub fn left(state: &mut ThreadState, function: Function, address: u64, start: u64, end: u64) {
     state.requests.give_back(&mut state.named);
     state.args.clear();
+    state.call_places.clear();
     unfinished(state, function, address, (start, end), CALL_NO_ARGS | CALL_UNFINISHED);
 }
 
@@ -458,7 +461,8 @@ fn unfinished(
     flags: u8,
 ) {
     let records = state.thread.records() || members::is_kept(state, function);
-    let terminal = if records { state.thread.terminal(function, address, flags, &state.args) } else { None };
+    let ThreadState { thread, args, call_places, .. } = &mut *state;
+    let terminal = if records { thread.terminal(function, address, flags, args, call_places) } else { None };
     state.thread.leave(&CallEnd {
         function,
         address,

@@ -58,7 +58,8 @@ pub(super) unsafe fn begin(here: &mut Entry, symbol: &Symbol, words: &mut [usize
     let measured = if state.meter.rests() { None } else { Some((ticks(true), state.thread.rare_ticks())) };
     // SAFETY: the wrapper just entered.
     let address = unsafe { here.origin().address };
-    let site = state.thread.may_begin_shortly(symbol.function, address)?;
+    let site =
+        state.thread.may_begin_shortly(symbol.function, address, words.first().copied().unwrap_or(0))?;
     if plan.names_request {
         // SAFETY: the caller's promise.
         contained_counting(|| unsafe { hooks::enter(state, symbol, plan, words) })?;
@@ -195,7 +196,7 @@ unsafe fn makes(
     let Some(outcome) = outcome else { return false };
     state.reader = state.reader.for_call(symbol);
     let bytes = (outcome.sent, outcome.received);
-    let follow = Follow { terminal: Some(outcome.terminal), bytes, missed: false, failed: false };
+    let follow = Follow { terminal: Some(outcome.terminal.number), bytes, missed: false, failed: false };
     // SAFETY: the caller's promise.
     let followed = contained_counting(|| unsafe { hooks::follow(state, plan, words, &follow) });
     let Some(followed) = followed else { return true };

@@ -4,8 +4,10 @@
 
 use super::gaps::Counted;
 use super::kind::Kind;
-use super::{gaps, places, windows};
+use super::sections::unsqueezed;
+use super::{buffers, gaps, places, windows};
 use crate::bits::{Reader, Writer};
+use crate::buffers::Buffers;
 use crate::column::LIMIT;
 use crate::gaps::Gaps;
 use crate::places::Places;
@@ -33,6 +35,8 @@ pub enum Content {
     Windows(WindowSummaries),
     /// Calls that it counted and did not record.
     Gaps(Gaps),
+    /// Buffers of its calls.
+    Buffers(Buffers),
 }
 
 /// A bundle to which ranks are added.
@@ -56,6 +60,8 @@ enum Coding {
     },
     /// Gaps, and the calls of the process.
     Gaps(Vec<(Gaps, Option<Counted>)>),
+    /// Sections as they are apart.
+    Buffers(Vec<Vec<u8>>),
 }
 
 impl Bundler {
@@ -69,6 +75,7 @@ impl Bundler {
                 Coding::Windows { coder, same: Node::NEW, digits, before: Vec::new() }
             }
             Kind::Gaps => Coding::Gaps(Vec::new()),
+            Kind::Buffers => Coding::Buffers(Vec::new()),
             _ => return None,
         };
         Some(Self { kind, ranks: Vec::new(), bytes: 0, coding })
@@ -101,6 +108,11 @@ impl Bundler {
                 _ => false,
             },
             Coding::Gaps(all) => Gaps::read(payload).map(|gaps| all.push((gaps, calls()))).is_some(),
+            Coding::Buffers(all) => {
+                let before = all.iter().map(Vec::len).sum::<usize>();
+                let own = unsqueezed(payload).filter(|own| before + own.len() <= MOST_OF_ALL);
+                own.map(|own| all.push(own)).is_some()
+            }
         };
         if added {
             self.ranks.push(rank);
@@ -128,6 +140,7 @@ impl Bundler {
                 payload.extend(coder.bits.into_bytes());
             }
             Coding::Gaps(all) => payload.extend(gaps::encode(&all)),
+            Coding::Buffers(all) => payload.extend(buffers::encode(&all)),
         }
         Some((self.kind.of_many()?, first, payload))
     }
@@ -185,6 +198,10 @@ pub fn decode(
             let all = gaps::decode(&ranks, payload, calls)?.into_iter().map(Content::Gaps);
             found.extend(ranks.into_iter().zip(all));
         }
+        Kind::BuffersOfRanks => {
+            let all = buffers::decode(ranks.len(), payload)?.into_iter().map(Content::Buffers);
+            found.extend(ranks.into_iter().zip(all));
+        }
         _ => return None,
     }
     Some(found)
@@ -239,6 +256,10 @@ mod tests {
             match content {
                 Content::Places(places) => assert_eq!(Some(places), Places::read(payload).as_ref()),
                 Content::Gaps(gaps) => assert_eq!(Some(gaps), Gaps::read(payload).as_ref()),
+                Content::Buffers(found) => {
+                    let own = unsqueezed(payload).and_then(|bytes| Buffers::read(&bytes));
+                    assert_eq!(Some(found), own.as_ref());
+                }
                 Content::Windows(found) => {
                     assert_eq!(Some(found.entries()), windows::decode(payload).as_deref());
                 }
@@ -277,7 +298,13 @@ mod tests {
         #[test]
         fn any_bytes_end(bytes: Vec<u8>, ranks in 0..4u8) {
             let some = [&[1, 0, ranks][..], &bytes].concat();
-            for kind in [Kind::AddressesOfRanks, Kind::WindowsOfRanks, Kind::WeightsOfRanks, Kind::GapsOfRanks] {
+            for kind in [
+                Kind::AddressesOfRanks,
+                Kind::WindowsOfRanks,
+                Kind::WeightsOfRanks,
+                Kind::GapsOfRanks,
+                Kind::BuffersOfRanks,
+            ] {
                 let _ = decode(kind, 7, &bytes, |_| None);
                 let _ = decode(kind, 7, &some, |_| None);
             }

@@ -333,6 +333,7 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
             let Ok(index) = contents.binary_search_by_key(&rank, |&(rank, _)| rank) else { continue };
             match &contents[index].1 {
                 Content::Places(places) => found.places = places.clone(),
+                Content::Buffers(buffers) => found.buffers = buffers.clone(),
                 Content::Gaps(gaps) => found.gaps = gaps.clone(),
                 Content::Windows(stored) => windows = Some(decoded.shared(stored, &found.process)),
             }

@@ -38,6 +38,10 @@ pub enum Kind {
     GapsOfRanks = 16,
     /// [`crate::census::Census`] of all ranks' windows.
     Census = 17,
+    /// [Buffers](crate::buffers) of one rank's calls.
+    Buffers = 18,
+    /// Buffers of several ranks' calls.
+    BuffersOfRanks = 19,
 }
 
 impl Kind {
@@ -62,6 +66,8 @@ impl Kind {
             WeightsOfRanks,
             GapsOfRanks,
             Census,
+            Buffers,
+            BuffersOfRanks,
         ]
         .into_iter()
         .find(|&kind| kind as u8 == number)
@@ -74,6 +80,7 @@ impl Kind {
             Self::Windows => Some(Self::WindowsOfRanks),
             Self::Weights => Some(Self::WeightsOfRanks),
             Self::Gaps => Some(Self::GapsOfRanks),
+            Self::Buffers => Some(Self::BuffersOfRanks),
             _ => None,
         }
     }
@@ -82,12 +89,17 @@ impl Kind {
     pub fn is_of_many(self) -> bool {
         matches!(
             self,
-            Self::AddressesOfRanks | Self::WindowsOfRanks | Self::WeightsOfRanks | Self::GapsOfRanks
+            Self::AddressesOfRanks
+                | Self::WindowsOfRanks
+                | Self::WeightsOfRanks
+                | Self::GapsOfRanks
+                | Self::BuffersOfRanks
         )
     }
 
     /// True for contents that each rank has a section of; false for contents that the run has one of.
     pub fn is_of_ranks(self) -> bool {
-        matches!(self, Self::Addresses | Self::Times | Self::Windows | Self::Weights | Self::Gaps)
+        use Kind::*;
+        matches!(self, Addresses | Times | Windows | Weights | Gaps | Buffers)
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! A reader refuses a version it does not know.
 
+mod buffers;
 mod bundle;
 mod file;
 mod gaps;

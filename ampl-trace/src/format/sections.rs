@@ -7,6 +7,7 @@ use ampl_core::message::Decision;
 
 use super::kind::Kind;
 use super::{weights, windows};
+use crate::buffers::Buffers;
 use crate::gaps::Gaps;
 use crate::model::{RankTrace, RunInfo};
 use crate::places::Places;
@@ -151,6 +152,7 @@ pub fn rank_parts(rank: &RankTrace) -> Vec<Part<'_>> {
         _ => (Kind::Weights, weights::encode(rank)),
     };
     let parts = [
+        (Kind::Buffers, squeezed(&rank.buffers.write()).into()),
         (Kind::Addresses, places.into()),
         (Kind::Gaps, rank.gaps.write().into()),
         (Kind::Times, Cow::from(&rank.times)),
@@ -185,6 +187,7 @@ pub fn run_parts(run: Option<&RunInfo>, decisions: &[Decision]) -> Vec<Part<'sta
 pub fn restore(rank: &mut RankTrace, kind: Kind, payload: &[u8]) -> Option<()> {
     match kind {
         Kind::Addresses => rank.places = Places::read(payload)?,
+        Kind::Buffers => rank.buffers = Buffers::read(&unsqueezed(payload)?)?,
         Kind::Gaps => rank.gaps = Gaps::read(payload)?,
         Kind::Times => {
             if !payload.is_empty() {

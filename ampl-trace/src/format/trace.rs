@@ -219,7 +219,9 @@ pub(super) fn account(sizes: &mut Sizes, kind: Kind, bytes: u64) {
         Kind::Structure => &mut sizes.structure,
         Kind::Times | Kind::Weights | Kind::WeightsOfRanks => &mut sizes.timing,
         Kind::Aggregates => &mut sizes.aggregates,
-        Kind::Addresses | Kind::AddressesOfRanks => &mut sizes.addresses,
+        Kind::Addresses | Kind::AddressesOfRanks | Kind::Buffers | Kind::BuffersOfRanks => {
+            &mut sizes.addresses
+        }
         Kind::Gaps | Kind::GapsOfRanks => &mut sizes.gaps,
         Kind::Windows | Kind::WindowsOfRanks | Kind::Census => &mut sizes.summaries,
         Kind::Metadata => &mut sizes.metadata,

@@ -3,6 +3,7 @@
 //! A journal is read where it lies, twice: once for everything but the times of calls, and once for these. The windows
 //! whose times are stored may be decided at the journal's end. Memory is needed for the result only.
 
+mod buffers;
 mod clock;
 mod gaps;
 mod late_decisions;
@@ -230,7 +231,7 @@ impl Scan {
         let mut signatures: Vec<Signature> = Vec::new();
         // Of a site the last record counts.
         let mut ways: BTreeMap<u32, Way> = BTreeMap::new();
-        let mut gaps = gaps::Records::default();
+        let (mut gaps, mut buffers) = (gaps::Records::default(), buffers::Records::default());
         for words in words_of(blocks, BlockKind::Stream) {
             let damage_before = self.out.damage.len();
             let mut records = Records::new(words);
@@ -242,6 +243,8 @@ impl Scan {
                     Kind::Way => way(record).map(|(site, way)| drop(ways.insert(site, way))),
                     Kind::Unrecorded => gaps.unrecorded(record),
                     Kind::Gap => gaps.span(record, self.clock),
+                    Kind::Buffers => buffers.set(record),
+                    Kind::Move => buffers.kind(record),
                     _ => self.take(thread, record, &mut sites),
                 };
                 if taken.is_none() {
@@ -259,6 +262,14 @@ impl Scan {
         let (grammar, wrong) = sequence::grammar(blocks, kept, signatures.len(), self.without_memory);
         self.out.damage.extend(wrong.map(|wrong| format!("thread {thread}: {wrong}")));
         let grammar = self.within.first(grammar, &mut signatures);
+        if !self.within.buffers {
+            buffers.forget(&mut signatures);
+        }
+        let (moved, wrong) = buffers::read(buffers, thread, blocks, self.without_memory);
+        self.out.damage.extend(wrong.map(|wrong| format!("thread {thread}, its buffers: {wrong}")));
+        if !moved.sequence.is_empty() {
+            self.out.rank.buffers.threads.push(moved);
+        }
         let line = Line::of(thread, blocks, |index| sites.stored(index));
         let structure = ThreadStructure { thread, signatures, grammar };
         self.gaps(gaps, &structure, blocks, line.as_ref().and_then(Line::inside), &sites);

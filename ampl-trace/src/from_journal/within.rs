@@ -8,6 +8,8 @@ use crate::model::{Level, Limit, RankTrace, Step, WindowSummary};
 pub struct Within {
     /// Times of calls are stored of windows before this one.
     pub times_before: u64,
+    /// True where it is stored which buffers calls have, of those that have several.
+    pub buffers: bool,
     /// Share of the calls of each thread that are recorded, from the first on.
     pub calls: f64,
 }
@@ -15,7 +17,7 @@ pub struct Within {
 /// Everything.
 impl Default for Within {
     fn default() -> Self {
-        Self { times_before: u64::MAX, calls: 1.0 }
+        Self { times_before: u64::MAX, buffers: true, calls: 1.0 }
     }
 }
 
@@ -134,12 +136,12 @@ mod tests {
             Step { level: Level::Structure, at: 20, share: 0.5, ..Step::default() },
             Step { level: Level::Kept, at: 60, share: 0.1, ..Step::default() },
         ];
-        Within { times_before: 5, calls: 1.0 }.apply(Some(0), &mut some);
+        Within { times_before: 5, ..Within::default() }.apply(Some(0), &mut some);
         let kept: Vec<bool> = some.windows.entries().iter().map(|window| window.kept).collect();
         assert_eq!(kept, [true, true, true, true, true, false, false, false]);
         assert_eq!(steps(&some), [(Level::Structure, 0, 20), (Level::Structure, 5, 50)]);
         let mut less = rank();
-        Within { times_before: 0, calls: 0.5 }.apply(Some(0), &mut less);
+        Within { times_before: 0, buffers: true, calls: 0.5 }.apply(Some(0), &mut less);
         assert!(less.windows.entries().iter().all(|window| !window.kept));
         assert_eq!(steps(&less), [(Level::Structure, 0, 0), (Level::Summaries, 4, 40)]);
         assert!(less.process.steps.iter().all(|step| step.limit == Some(Limit::MaxBytes)));

@@ -343,7 +343,8 @@ impl Union {
                 let mut signature = own.get(terminal as usize)?.clone();
                 let slots = layout(signature.function, signature.flags, &signature.words);
                 for (word, slot) in signature.words.iter_mut().zip(slots) {
-                    if slot.role == Role::Request {
+                    // What a call leaves of its requests names them, too; a slot alone stays as it is.
+                    if matches!(slot.role, Role::Request | Role::Made) {
                         *word = renamed(*word)?;
                     }
                 }

@@ -2,9 +2,12 @@
 //!
 //! `golden/v1/four-ranks.ampl` holds what `made` makes, and `four-ranks.jsonl` what was read from it;
 //! `four-ranks-gaps.ampl` is the same without bundles;
-//! in `four-ranks-rounded.ampl` windows are coded as rounded ones are. A change of the format needs a
+//! in `four-ranks-rounded.ampl` windows are coded as rounded ones are; in `four-ranks-buffers.ampl` sends have two buffers
+//! in turns. A change of the format needs a
 //! version of its own, or to be read beside this one. New files, and only if the old ones were never
 //! released: `cargo test -p ampl-trace --test it golden -- --ignored`.
+
+mod buffers;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +17,7 @@ use ampl_core::message::Decision;
 use ampl_core::mpi::{Function, PREDEFINED};
 use ampl_core::plan::Plan;
 use ampl_trace::args::{NO_STATUS, predefined_word, status_word};
+use ampl_trace::buffers::Buffers;
 use ampl_trace::cells::Cell;
 use ampl_trace::census::Census;
 use ampl_trace::decode::{Call, Calls};
@@ -223,6 +227,7 @@ fn rank(number: u32) -> RankTrace {
         digits: 0,
         times: times(number),
         places: found,
+        buffers: Buffers::default(),
         gaps: Gaps::default(),
     }
 }
@@ -273,8 +278,25 @@ fn census() -> Census {
     round_windows(&plan, &mut RankTrace { windows: vec![window].into(), ..RankTrace::default() })
 }
 
-/// The file, with windows coded by so many significant bits.
-fn made(digits: u32) -> Vec<u8> {
+/// A file.
+#[derive(Clone, Copy)]
+struct Form {
+    name: &'static str,
+    /// Significant bits of the windows' values.
+    digits: u32,
+    /// True where calls have other buffers than their signatures.
+    moves: bool,
+}
+
+/// The files that are written now.
+const FORMS: [Form; 3] = [
+    Form { name: "four-ranks-bundles", digits: 0, moves: false },
+    Form { name: "four-ranks-rounded", digits: 10, moves: false },
+    Form { name: "four-ranks-buffers", digits: 0, moves: true },
+];
+
+/// The file of that form.
+fn made(Form { digits, moves, .. }: Form) -> Vec<u8> {
     let (mut merged, mut total) = (JobStructure::new(RANKS), Totals::default());
     for rank in 0..RANKS {
         merged.join(JobStructure::of(structure(rank)));
@@ -288,7 +310,9 @@ fn made(digits: u32) -> Vec<u8> {
         writer.census(&census()).expect("memory takes everything");
     }
     for number in 0..RANKS {
-        writer.rank(&rank_parts(&RankTrace { digits, ..rank(number) })).expect("memory takes everything");
+        let buffers = if moves { buffers::of(number) } else { Buffers::default() };
+        let own = RankTrace { digits, buffers, ..rank(number) };
+        writer.rank(&rank_parts(&own)).expect("memory takes everything");
     }
     writer.finish().expect("memory takes everything")
 }
@@ -364,7 +388,8 @@ fn what_was_once_written_reads_as_it_did() {
     // Since "gaps" others of the times within the bounds are stored.
     let since =
         ["four-ranks-gaps", "four-ranks-bundles", "four-ranks-rounded"].map(|name| (name, "four-ranks-gaps"));
-    for (name, lines_of) in [("four-ranks", "four-ranks")].into_iter().chain(since) {
+    let own = ["four-ranks", "four-ranks-buffers"].map(|name| (name, name));
+    for (name, lines_of) in own.into_iter().chain(since) {
         let then = path(&format!("{lines_of}.jsonl"));
         let then = std::fs::read_to_string(then).expect("part of the repository");
         let bytes = std::fs::read(path(&format!("{name}.ampl"))).expect("part of the repository");
@@ -380,12 +405,13 @@ fn what_was_once_written_reads_as_it_did() {
 /// Checks that the lines above are right, not only that they are as they were.
 #[test]
 fn what_is_written_now_reads_as_what_was_written_once() {
-    for (name, digits) in [("four-ranks-bundles", 0), ("four-ranks-rounded", 10)] {
+    for form in FORMS {
+        let name = form.name;
         let then = std::fs::read(path(&format!("{name}.ampl"))).expect("part of the repository");
-        assert_eq!(made(digits), then, "{name}");
+        assert_eq!(made(form), then, "{name}");
     }
-    assert_eq!(read(&made(10)).expect("a trace").census, census());
-    let (then, now) = (read(&golden()).expect("a trace"), read(&made(0)).expect("a trace"));
+    assert_eq!(read(&made(FORMS[1])).expect("a trace").census, census());
+    let (then, now) = (read(&golden()).expect("a trace"), read(&made(FORMS[0])).expect("a trace"));
     assert_eq!(lines(&now), lines(&then));
     for number in 0..RANKS {
         assert_eq!(now.structure.rank(number), Some(structure(number)));
@@ -401,8 +427,13 @@ fn what_is_written_now_reads_as_what_was_written_once() {
 #[test]
 #[ignore = "writes the files anew"]
 fn bless() {
-    for (name, digits) in [("four-ranks-bundles", 0), ("four-ranks-rounded", 10)] {
-        std::fs::write(path(&format!("{name}.ampl")), made(digits)).expect("a place to write");
+    for form in FORMS {
+        let bytes = made(form);
+        std::fs::write(path(&format!("{}.ampl", form.name)), &bytes).expect("a place to write");
+        if form.moves {
+            let told = lines(&read(&bytes).expect("a trace"));
+            std::fs::write(path(&format!("{}.jsonl", form.name)), told).expect("a place to write");
+        }
     }
 }
 

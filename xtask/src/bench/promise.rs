@@ -162,7 +162,11 @@ const ROWS: &[Row] = &[
         Ok(vec![
             (
                 "structure of 4,000 steps over that of 500".into(),
-                Found::Number(long.structure()? / short.structure()?, 1.1),
+                Found::Number(long.bytes("structure")? / short.bytes("structure")?, 1.1),
+            ),
+            (
+                "structure of 4,000 steps over one buffer's".into(),
+                Found::Number(long.bytes("structure")? / one.bytes("structure")?, 2.0),
             ),
             (
                 "signatures of 4,000 steps over one buffer's".into(),

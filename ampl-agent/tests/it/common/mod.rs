@@ -78,6 +78,6 @@ pub fn plan(config: &str, ranks: u32) -> Plan {
 pub fn leave(thread: &mut Thread, call: CallEnd, words: &[u64]) -> bool {
     let records = thread.records();
     let terminal =
-        if records { thread.terminal(call.function, call.address, call.flags, words) } else { None };
+        if records { thread.terminal(call.function, call.address, call.flags, words, &[]) } else { None };
     thread.leave(&CallEnd { terminal, ..call })
 }

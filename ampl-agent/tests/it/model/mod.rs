@@ -5,6 +5,7 @@ mod read;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ampl_agent::buffers::VARIES;
 use ampl_agent::journal::{Identity, Journal};
 use ampl_agent::repeats::{Given, Outcome};
 use ampl_agent::requests::{Request, RequestTables, Requests};
@@ -18,6 +19,7 @@ use ampl_core::mpi::{Function, PREDEFINED, ids};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_trace::args::{predefined_word, status_word};
+use ampl_trace::places::{may_vary, other};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS};
 use ampl_trace::request;
 use ampl_trace::timing::Settings;
@@ -29,6 +31,8 @@ pub use read::check;
 pub const THREADS: usize = 3;
 /// Ranks of the job.
 pub const RANKS: u32 = 64;
+/// Buffers of the program.
+const BUFFERS: u64 = 4;
 const NULL: u64 = 0x2c00_0000;
 const EXACT: Settings = Settings { error: 0.0, floor_ns: 0 };
 
@@ -40,6 +44,7 @@ pub enum Step {
         tag: u64,
         site: u64,
         fails: bool,
+        buffer: u64,
     },
     /// A call whose times are not stored.
     Receive,
@@ -51,6 +56,7 @@ pub enum Step {
     Make {
         tag: u64,
         site: u64,
+        buffer: u64,
     },
     /// One of the live requests is waited for.
     Wait {
@@ -73,11 +79,12 @@ pub enum Step {
 /// Steps of the threads, with loops in loops.
 pub fn program() -> impl Strategy<Value = Vec<(usize, Step)>> {
     let step = prop_oneof![
-        8 => (0..4u64, 0..3u64, prop::bool::weighted(0.1))
-            .prop_map(|(tag, site, fails)| Step::Send { tag, site, fails }),
+        8 => (0..4u64, 0..3u64, prop::bool::weighted(0.1), 0..BUFFERS)
+            .prop_map(|(tag, site, fails, buffer)| Step::Send { tag, site, fails, buffer }),
         1 => Just(Step::Receive),
         3 => (0..2u64).prop_map(|tag| Step::Poll { tag }),
-        6 => (0..2u64, 0..2u64).prop_map(|(tag, site)| Step::Make { tag, site }),
+        6 => (0..2u64, 0..2u64, 0..BUFFERS)
+            .prop_map(|(tag, site, buffer)| Step::Make { tag, site, buffer }),
         4 => (0..8usize).prop_map(|which| Step::Wait { which }),
         2 => (0..5usize).prop_map(|most| Step::WaitAll { most }),
         1 => Just(Step::Local),
@@ -190,8 +197,11 @@ impl Process {
             divided: Vec::new(),
         });
         let thread = |number| Thread::new(shared.clone(), number as u32, 0).expect("room");
+        let mut threads: Vec<Thread> = (0..THREADS).map(thread).collect();
+        // Each lies where its word says.
+        (0..BUFFERS).for_each(|buffer| threads[0].place(other(None, buffer), other(None, buffer)));
         Self {
-            threads: (0..THREADS).map(thread).collect(),
+            threads,
             shared: shared.clone(),
             look,
             requests: requests(0),
@@ -230,12 +240,18 @@ impl Process {
         self.window += u64::from(function == ids::MPI_BARRIER);
         let state = &mut self.threads[thread];
         let may_be_short = self.short.is_some() && made.makes.is_none() && made.ends.is_empty();
-        let settled = if may_be_short { state.may_begin_shortly(function, address) } else { None };
+        // Buffers are apart, as in memory.
+        let raw = |&word: &u64| if may_vary(word) { word << 4 } else { word } as usize;
+        let told: Vec<usize> = words.iter().map(raw).collect();
+        let settled = if may_be_short {
+            state.may_begin_shortly(function, address, told.first().copied().unwrap_or(0))
+        } else {
+            None
+        };
         let begun_shortly = settled.filter(|_| state.begin_shortly(function, start));
         if begun_shortly.is_none() {
             state.enter(function, address, start);
         }
-        let told: Vec<usize> = words.iter().map(|&word| word as usize).collect();
         let given = Given { function, flags, address, generation: 0, words: &told, value: None };
         let tells = may_be_short && flags & CALL_ERROR == 0;
         if let (Some(site), true) = (begun_shortly, tells) {
@@ -251,22 +267,25 @@ impl Process {
             }
         }
         let mut terminal = None;
+        let places: Vec<u64> = words.iter().copied().filter(|&word| may_vary(word)).collect();
+        let marked: Vec<u64> = words.iter().map(|&word| if may_vary(word) { VARIES } else { word }).collect();
         let tells = tells && state.records();
         if let Some(outcome) = tells.then(|| state.repeated(&given)).flatten() {
             terminal = Some(outcome.terminal);
         } else if state.records() {
-            terminal = state.terminal(function, address, flags, words);
+            terminal = state.terminal(function, address, flags, &marked, &places);
             if let (Some(terminal), true) = (terminal, tells) {
                 state.repeats(&given, &Outcome { terminal, sent: 0, received: 0 });
             }
         }
         let mut shown = made.shown.unwrap_or_else(|| words.to_vec());
         if let Some(handle) = made.makes {
-            let slot = request::told(self.requests[thread].make(handle, Request::default(), terminal));
-            let (told, others) = words.split_last().expect("the request");
+            let maker = terminal.map(|terminal| terminal.number);
+            let slot = request::told(self.requests[thread].make(handle, Request::default(), maker));
+            let (told, others) = marked.split_last().expect("the request");
             assert_eq!(*told, 0);
             if terminal.is_some() && slot > 0 {
-                terminal = state.terminal(function, address, flags, &[others, &[slot]].concat());
+                terminal = state.terminal(function, address, flags, &[others, &[slot]].concat(), &places);
             }
             self.identities += 1;
             self.live.push((self.identities, handle));
@@ -338,8 +357,8 @@ impl Process {
         let world = predefined("MPI_COMM_WORLD");
         let (null, byte) = (predefined("MPI_REQUEST_NULL"), predefined("MPI_BYTE"));
         match step {
-            Step::Send { tag, site, fails } => {
-                let words = [13, 0x1000, 1, byte, 0, tag, world];
+            Step::Send { tag, site, fails, buffer } => {
+                let words = [13, other(None, buffer), 1, byte, 0, tag, world];
                 let (flags, words) = if fails { (CALL_ERROR, &words[..]) } else { (0, &words[1..]) };
                 self.call(thread, ids::MPI_SEND, site, flags, words, Called::default());
             }
@@ -350,8 +369,8 @@ impl Process {
             Step::Poll { tag } => {
                 self.call(thread, ids::MPI_IPROBE, 8, CALL_MISS, &[0, tag, world], Called::default());
             }
-            Step::Make { tag, site } => {
-                let words = [0x2000, 1, byte, 0, tag, world, 0];
+            Step::Make { tag, site, buffer } => {
+                let words = [other(None, buffer), 1, byte, 0, tag, world, 0];
                 let makes = Some(self.handle());
                 self.call(thread, ids::MPI_ISEND, site, 0, &words, Called { makes, ..Called::default() });
             }

@@ -73,7 +73,7 @@ settings! {
             default("0.001"), examples("0.01", "1.5");
         max_bytes: Option<u64> = None,
             Maybe(Text { read: marker::size, write: |bytes: &u64| Some(format!("\"{bytes}B\"")) }),
-            "Bytes of a job's trace. What exceeds them is left out in MPI_Finalize: times of the last windows, then the last calls, \
+            "Bytes of a job's trace. What exceeds them is left out in MPI_Finalize: times of the last windows, then which buffers calls had, then the last calls, \
              which are gaps. Window summaries and facts about the run are always stored.",
             range("bytes with their unit: B, kB, MB, GB, KiB, MiB or GiB"),
             examples("\"1GB\"", "\"0B\"");

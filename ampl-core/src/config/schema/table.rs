@@ -400,9 +400,10 @@ settings! {
         addresses: bool = true,
             words! {
                 "on" => true, "decoded calls have the addresses that the rank used";
-                "off" => false, "decoded calls name places: `stack-0x30`, `module:2+0x40`, `address:3`, `device:0:4`";
+                "off" => false, "decoded calls have `null` in their place, but where they name memory that MPI gives or takes";
             },
-            "Whether each rank's addresses of buffers are stored. Which buffers are the same is known without them.",
+            "Whether it is stored where buffers were on each rank. Without that a program with ever new buffers takes no room \
+             for them.",
             default("\"on\""), examples("\"off\"", "\"no\"");
         regions: RegionFilter = RegionFilter::default(), REGIONS,
             "Regions of the program whose entries and exits are recorded, by their names.",
