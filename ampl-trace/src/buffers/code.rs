@@ -7,6 +7,20 @@ use crate::varint::{Reader, put, put_signed};
 /// Bits of a place that tell its kind: lowest in what is stored, so that places of one kind are near each other.
 const KIND_BITS: u32 = 4;
 
+/// Place at each position of the latest set that had one there: the next is near it, for numbered places are new mostly.
+#[derive(Debug, Default)]
+struct Last(Vec<u64>);
+
+impl Last {
+    /// The place at `index`, which is at most one behind the last; where there is none the one before it, 0 at first.
+    fn at(&mut self, index: usize) -> u64 {
+        if index == self.0.len() {
+            self.0.push(self.0.last().copied().unwrap_or(0));
+        }
+        self.0[index]
+    }
+}
+
 impl Buffers {
     /// Bytes that [`Buffers::read`] reads; none where nothing has moved.
     pub fn write(&self) -> Vec<u8> {
@@ -37,19 +51,17 @@ impl ThreadBuffers {
     fn write(&self, out: &mut Vec<u8>) {
         put(out, self.thread.into());
         put(out, self.signatures.len() as u64);
-        let mut position = 0u64;
-        // Numbered places are new mostly, wherever they appear first.
-        let mut last = 0u64;
+        let (mut position, mut last) = (0u64, Last::default());
         for varying in &self.signatures {
             put(out, varying.first_move.wrapping_sub(position));
             position = varying.first_move;
             put(out, varying.sets.len() as u64);
             for set in &varying.sets {
                 put(out, set.len() as u64);
-                for word in set {
+                for (index, word) in set.iter().enumerate() {
                     let turned = word.rotate_left(KIND_BITS);
-                    put_signed(out, turned.wrapping_sub(last) as i64);
-                    last = turned;
+                    put_signed(out, turned.wrapping_sub(last.at(index)) as i64);
+                    last.0[index] = turned;
                 }
             }
         }
@@ -71,15 +83,16 @@ impl ThreadBuffers {
 
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let thread = u32::try_from(reader.get()?).ok()?;
-        let (mut signatures, mut position, mut last) = (Vec::new(), 0u64, 0u64);
+        let (mut signatures, mut position, mut last) = (Vec::new(), 0u64, Last::default());
         for _ in 0..reader.get()? {
             position = position.wrapping_add(reader.get()?);
             let mut varying = Varying { first_move: position, sets: Vec::new() };
             for _ in 0..reader.get()? {
                 let mut set = Vec::new();
-                for _ in 0..reader.get()? {
-                    last = last.wrapping_add(reader.get_signed()? as u64);
-                    set.push(last.rotate_right(KIND_BITS));
+                for index in 0..reader.get()? as usize {
+                    let word = last.at(index).wrapping_add(reader.get_signed()? as u64);
+                    last.0[index] = word;
+                    set.push(word.rotate_right(KIND_BITS));
                 }
                 varying.sets.push(set);
             }

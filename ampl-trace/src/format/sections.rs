@@ -99,6 +99,22 @@ pub fn squeezed(bytes: &[u8]) -> Vec<u8> {
     zstd::bulk::compress(bytes, LEVEL).expect("memory has room for as much again")
 }
 
+/// What JSON about a run has in common with that of others: never changed, for readers of files need it.
+const TEXTS: &[u8] = include_bytes!("texts.v1");
+/// First byte of what is compressed beside these texts. No zstd frame begins so, and no JSON.
+const WITH_TEXTS: u8 = 1;
+
+/// JSON about a run compressed by zstd, beside [texts](TEXTS) that much of it is in; nothing for nothing.
+fn squeezed_text(bytes: &[u8]) -> Vec<u8> {
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    let mut coder = zstd::bulk::Compressor::with_dictionary(LEVEL, TEXTS).expect("any bytes will do");
+    let mut payload = vec![WITH_TEXTS];
+    payload.extend(coder.compress(bytes).expect("memory has room for as much again"));
+    payload
+}
+
 /// The bytes that [`squeezed`] compressed; `None` for other bytes, and for more than a table has.
 pub fn unsqueezed(payload: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -107,7 +123,7 @@ pub fn unsqueezed(payload: &[u8]) -> Option<Vec<u8>> {
     (reader.left > 0).then_some(bytes)
 }
 
-/// Reads what [`squeezed`] compressed, without memory for the whole.
+/// Reads what [`squeezed`] or [`squeezed_text`] compressed, without memory for the whole.
 pub struct Unsqueezed<'a> {
     /// Absent where nothing was compressed.
     decoder: Option<zstd::stream::read::Decoder<'a, &'a [u8]>>,
@@ -119,9 +135,10 @@ impl<'a> Unsqueezed<'a> {
     /// A reader of `payload`; `None` where that does not begin as compressed bytes do.
     pub fn new(payload: &'a [u8]) -> Option<Self> {
         let left = (payload.len() as u64).saturating_mul(1 << 10).saturating_add(1 << 20) + 1;
-        let decoder = match payload.is_empty() {
-            true => None,
-            false => Some(zstd::stream::read::Decoder::with_buffer(payload).ok()?),
+        let decoder = match payload {
+            [] => None,
+            [WITH_TEXTS, rest @ ..] => Some(zstd::stream::read::Decoder::with_dictionary(rest, TEXTS).ok()?),
+            _ => Some(zstd::stream::read::Decoder::with_buffer(payload).ok()?),
         };
         Some(Self { decoder, left })
     }
@@ -167,17 +184,21 @@ pub fn rank_parts(rank: &RankTrace) -> Vec<Part<'_>> {
 pub fn run_parts(run: Option<&RunInfo>, decisions: &[Decision]) -> Vec<Part<'static>> {
     let mut parts = Vec::new();
     if let Some(run) = run {
-        let payload = squeezed(&serde_json::to_vec(run).expect("plain data")).into();
+        let payload = squeezed_text(&serde_json::to_vec(run).expect("plain data")).into();
         parts.push(Part { kind: Kind::Run, rank: None, payload });
         if !run.metadata.is_empty() {
             let text = run.metadata.clone().to_bounded_json();
-            parts.push(Part { kind: Kind::Metadata, rank: None, payload: squeezed(text.as_bytes()).into() });
+            parts.push(Part {
+                kind: Kind::Metadata,
+                rank: None,
+                payload: squeezed_text(text.as_bytes()).into(),
+            });
         }
     }
     if !decisions.is_empty() {
         let lines = decisions.iter().map(|decision| serde_json::to_string(decision).expect("plain data"));
         let lines: Vec<String> = lines.collect();
-        let payload = squeezed(lines.join("\n").as_bytes()).into();
+        let payload = squeezed_text(lines.join("\n").as_bytes()).into();
         parts.push(Part { kind: Kind::Decisions, rank: None, payload });
     }
     parts
@@ -204,13 +225,23 @@ pub fn restore(rank: &mut RankTrace, kind: Kind, payload: &[u8]) -> Option<()> {
 mod tests {
     use super::*;
 
+    /// Files that are written need the texts as they are.
+    #[test]
+    fn texts_stay_as_they_are() {
+        assert_eq!((TEXTS.len(), crc32fast::hash(TEXTS)), (4166, 0x786cdc76));
+        let run = b"{\"ampl_version\":\"9.9.9\",\"groups\":[{\"name\":\"all\",\"members\":\"0-7\"}]}";
+        assert!(squeezed_text(run).len() < squeezed(run).len() / 2);
+    }
+
     #[test]
     fn what_was_squeezed_comes_back_unless_it_is_too_much() {
         let text = (0..100).map(|rank| format!("{{\"rank\":{rank},\"host\":\"n1\"}}\n")).collect::<String>();
-        let packed = squeezed(text.as_bytes());
-        assert_eq!(unsqueezed(&packed), Some(text.into_bytes()));
-        assert_eq!(unsqueezed(&packed[..packed.len() / 2]), None);
+        for packed in [squeezed(text.as_bytes()), squeezed_text(text.as_bytes())] {
+            assert_eq!(unsqueezed(&packed).as_deref(), Some(text.as_bytes()));
+            assert_eq!(unsqueezed(&packed[..packed.len() / 2]), None);
+        }
         assert_eq!(unsqueezed(&squeezed(&[])), Some(Vec::new()));
+        assert_eq!(unsqueezed(&squeezed_text(&[])), Some(Vec::new()));
         assert_eq!(unsqueezed(&squeezed(&vec![0; 1 << 26])), None, "a few bytes that claim to be many");
     }
 }
