@@ -3,6 +3,7 @@
 mod adaptive;
 mod applications;
 mod archive;
+mod buffers;
 mod callgraph;
 mod check;
 mod clocks;

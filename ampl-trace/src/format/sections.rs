@@ -99,7 +99,7 @@ pub fn squeezed(bytes: &[u8]) -> Vec<u8> {
     zstd::bulk::compress(bytes, LEVEL).expect("memory has room for as much again")
 }
 
-/// What JSON about a run has in common with that of others: never changed, for readers of files need it.
+/// Text that JSON about runs has in common: never changed, for readers of files need it.
 const TEXTS: &[u8] = include_bytes!("texts.v1");
 /// First byte of what is compressed beside these texts. No zstd frame begins so, and no JSON.
 const WITH_TEXTS: u8 = 1;
