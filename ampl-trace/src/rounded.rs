@@ -16,6 +16,11 @@ pub fn digits(error: f64) -> u32 {
     if error > 0.0 { ((1.0 / error).log2().ceil().max(1.0) as u32).min(MOST_DIGITS) } else { 0 }
 }
 
+/// Significant bits of the agent's own times beside values with so many: they are a small share of a window each.
+pub fn own_digits(digits: u32) -> u32 {
+    digits.min(6)
+}
+
 /// `number`, rounded to the nearest with so many significant bits.
 pub fn nearest(number: u64, digits: u32) -> u64 {
     let half = 1u64 << shift(number, digits) >> 1;

@@ -26,7 +26,7 @@ pub fn round_windows(plan: &Plan, rank: &mut RankTrace) -> Census {
     let group = plan.groups.iter().position(|group| group.members.contains(number));
     rank.digits = digits;
     for window in rank.windows.entries_mut().iter_mut().filter(|window| window.count() == 1) {
-        window.own_ns = rounded::nearest(window.own_ns, digits);
+        window.own_ns = rounded::nearest(window.own_ns, rounded::own_digits(digits));
         let number = window.window;
         let round = |(metric, cell): (usize, Cell)| {
             if !measured.get(metric).is_some_and(|&measured| measured) || cell != Cell::one(cell.sum) {

@@ -242,7 +242,7 @@ fn rounded_values(windows: &[WindowSummary], digits: u32) -> u64 {
         |value: f64| whole(value).is_some_and(|value| value >= 0 && rounded::fits(value as u64, digits));
     let mut values = u64::MAX;
     for window in windows {
-        let own = (!rounded::fits(window.own_ns, digits)).then_some(OWN);
+        let own = (!rounded::fits(window.own_ns, rounded::own_digits(digits))).then_some(OWN);
         let several = |cell: &Cell| cell.put(|_| {}) != Shape::One;
         let others =
             window.cells.iter().take(OWN).enumerate().filter(|(_, cell)| !several(cell) && !fits(cell.sum));
@@ -309,7 +309,8 @@ impl<B: Bits> Coder<B> {
         let lengths = [before.end_ns.wrapping_sub(before.start_ns) as u64, 0];
         let length = self.number(Field::Length, is.end_ns.wrapping_sub(is.start_ns) as u64, &lengths);
         let own_ns = if self.rounds >> OWN != 0 {
-            self.own_rounded.code(&mut self.bits, self.digits, is.own_ns, &[before.own_ns, 0])
+            let digits = rounded::own_digits(self.digits);
+            self.own_rounded.code(&mut self.bits, digits, is.own_ns, &[before.own_ns, 0])
         } else {
             self.number(Field::Own, is.own_ns, &[before.own_ns, 0])
         };

@@ -149,7 +149,7 @@ const ROWS: &[Row] = &[
         Ok(rows)
     }),
     ("summaries per rank-window", |bench| {
-        let run = bench.run("stencil2", 64, &["4000"], &["window.marker=\"period:100ms\""])?;
+        let run = bench.run("stencil2", 64, &["12000"], &["window.marker=\"period:100ms\""])?;
         let windows = run.number("/windows")?;
         let each = run.bytes("summaries")? / (64.0 * windows);
         Ok(vec![(format!("stencil2, 64 ranks, {windows} windows"), Found::Number(each, 6.0))])
