@@ -30,13 +30,21 @@ pub struct Terminal {
 struct State {
     /// Its only set so far; [`SEVERAL`] once it has moved.
     only: u32,
+    /// Its first set, and where the places of that begin.
+    first: u32,
+    begins: u32,
     turn: Turn,
 }
 
 /// No set of buffers.
 const SEVERAL: u32 = NO_SET - 1;
 /// State of a terminal that has no buffers.
-const NONE: State = State { only: NO_SET, turn: Turn { latest: NO_SET, expected: NO_SET, since: 0 } };
+const NONE: State = State {
+    only: NO_SET,
+    first: NO_SET,
+    begins: 0,
+    turn: Turn { latest: NO_SET, expected: NO_SET, since: 0 },
+};
 
 /// Buffers of a thread's calls.
 #[derive(Debug)]
@@ -46,7 +54,9 @@ pub struct Buffers {
     /// By terminal.
     states: Vec<State>,
     followers: Followers,
-    /// Numbers of sets by terminal and places.
+    /// Places of first sets, one behind the other.
+    firsts: Vec<u64>,
+    /// Numbers of other sets by terminal and places.
     known: FxHashMap<Box<[u64]>, u32>,
     /// Numbers in the journal by set, from 1; 0 for the first of a terminal.
     stored: Vec<u32>,
@@ -84,12 +94,13 @@ pub struct Moved {
 impl Buffers {
     /// No buffers of `thread`. Places are not told apart unless they are `wanted`.
     pub fn new(journal: Arc<Journal>, thread: u32, wanted: bool) -> Self {
-        let (states, known, stored, moves, key) = Default::default();
+        let (states, firsts, known, stored, moves, key) = Default::default();
         Self {
             journal,
             thread,
             states,
             followers: Followers::default(),
+            firsts,
             known,
             stored,
             in_journal: 0,
@@ -115,13 +126,21 @@ impl Buffers {
     /// True where there should be no more sets or moves.
     pub fn is_full(&self) -> bool {
         let is_long = |log: &Log| log.is_lost() || log.positions() > MOST;
-        self.followers.len() >= MOST || self.moves.len() >= MOST || self.log.as_deref().is_some_and(is_long)
+        self.in_journal as usize >= MOST
+            || self.moves.len() >= MOST
+            || self.log.as_deref().is_some_and(is_long)
     }
 
     /// The set of buffers of a call of `terminal` with these `places`.
     pub fn find(&mut self, terminal: u32, places: &[u64]) -> Found {
         if places.is_empty() {
             return Found { number: NO_SET, is_new: false };
+        }
+        let is_known = self.states.get(terminal as usize).filter(|own| own.first != NO_SET);
+        let Some(own) = is_known else { return self.first(terminal, places) };
+        let begins = own.begins as usize;
+        if self.firsts.get(begins..begins + places.len()) == Some(places) {
+            return Found { number: own.first, is_new: false };
         }
         self.key.clear();
         self.key.push(terminal.into());
@@ -131,18 +150,22 @@ impl Buffers {
         }
         let number = self.followers.add();
         self.known.insert(self.key[..].into(), number);
+        self.in_journal += 1;
+        self.stored.push(self.in_journal);
+        Found { number, is_new: true }
+    }
+
+    /// The first set of `terminal`, which its signature has.
+    fn first(&mut self, terminal: u32, places: &[u64]) -> Found {
+        let (number, begins) = (self.followers.add(), self.firsts.len() as u32);
+        self.firsts.extend_from_slice(places);
+        self.stored.push(0);
         if self.states.len() <= terminal as usize {
             self.states.resize(terminal as usize + 1, NONE);
         }
-        let state = &mut self.states[terminal as usize];
-        let is_first = state.only == NO_SET;
-        if is_first {
-            *state = State { only: number, turn: Turn::new(number) };
-        } else {
-            self.in_journal += 1;
-        }
-        self.stored.push(if is_first { 0 } else { self.in_journal });
-        Found { number, is_new: !is_first }
+        self.states[terminal as usize] =
+            State { only: number, first: number, begins, turn: Turn::new(number) };
+        Found { number, is_new: false }
     }
 
     /// True where the call has no buffers, or the only set that its terminal has had: it needs no [pass](Self::pass).

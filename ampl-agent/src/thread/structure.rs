@@ -68,7 +68,12 @@ impl Thread {
         if new {
             match places {
                 [] => self.new_signature(function.0, flags, site, words),
-                _ => self.new_signature(function.0, flags, site, &with_places(words, places)),
+                _ => {
+                    let mut body = std::mem::take(&mut self.body);
+                    put_places(words, places, &mut body);
+                    self.new_signature(function.0, flags, site, &body);
+                    self.body = body;
+                }
             }
         }
         let latest = self.latest.get_mut(site as usize).map(|latest| std::mem::replace(latest, number));
@@ -281,12 +286,12 @@ impl Thread {
     }
 }
 
-/// The words of a signature with the places of its first call.
-#[cold]
-fn with_places(words: &[u64], places: &[u64]) -> Vec<u64> {
+/// Fills `body` with the words of a signature and the places of its first call.
+fn put_places(words: &[u64], places: &[u64], body: &mut Vec<u64>) {
     // A number that is equal to the mark by chance must not shift them.
     let is_sound = words.iter().filter(|&&word| word == VARIES).count() == places.len();
     let mut places = places.iter().filter(|_| is_sound).copied();
     let place = |&word: &u64| if word == VARIES { places.next().unwrap_or(UNKNOWN) } else { word };
-    words.iter().map(place).collect()
+    body.clear();
+    body.extend(words.iter().map(place));
 }
