@@ -36,7 +36,7 @@ struct State {
     turn: Turn,
 }
 
-/// No set of buffers.
+/// In place of the only set of a terminal that has several.
 const SEVERAL: u32 = NO_SET - 1;
 /// State of a terminal that has no buffers.
 const NONE: State = State {

@@ -216,51 +216,59 @@ pub fn with_texts(
     words: &[u64],
     mut of: impl FnMut(&str) -> String,
 ) -> Option<Vec<u64>> {
-    let mut at = own_words(flags, words)?;
-    let behind = &words[at.len()..];
     let mut changed = Vec::with_capacity(words.len());
-    for param in recorded(spec, flags) {
-        let before = at;
-        let outcomes = flags & CALL_OUTCOME != 0 && is_several_statuses(param);
-        let text = match outcomes {
-            true => take_outcomes(&mut at).map(|_| None)?,
-            false => part(param, &mut at)?.filter(|_| shape(param) == Shape::Text),
-        };
-        match text {
-            Some(text) => put_text(&mut changed, &of(&get_text(text)?.0)),
-            None => changed.extend_from_slice(&before[..before.len() - at.len()]),
+    let behind = each_part(spec, flags, words, |param, stored| {
+        // A length alone says that there is no text.
+        match stored {
+            [NO_ARRAY] => changed.push(NO_ARRAY),
+            text if shape(param) == Shape::Text => put_text(&mut changed, &of(&get_text(text)?.0)),
+            other => changed.extend_from_slice(other),
         }
-    }
+        Some(())
+    })?;
     changed.extend_from_slice(behind);
-    at.is_empty().then_some(changed)
+    Some(changed)
 }
 
 /// The words of a call of `spec` with `other` in them for each place that [may vary](may_vary) among calls with one
 /// signature. `words` stand behind an error's code, as in [`decode`]. `None` if they do not fit the table.
 pub fn with_places(spec: &'static FunctionSpec, flags: u8, words: &[u64], other: u64) -> Option<Vec<u64>> {
-    let own = own_words(flags, words)?;
-    let (mut at, mut changed) = (own, words.to_vec());
-    for param in recorded(spec, flags) {
-        if flags & CALL_OUTCOME != 0 && is_several_statuses(param) {
-            take_outcomes(&mut at)?;
-            continue;
-        }
-        let from = own.len() - at.len();
-        part(param, &mut at)?;
+    let mut changed = Vec::with_capacity(words.len());
+    let behind = each_part(spec, flags, words, |param, stored| {
         let is_place = is_opaque(param) || (shape(param) == Shape::Scalar && param.length == Length::Unknown);
-        if is_place && may_vary(own[from]) {
-            changed[from] = other;
+        match stored {
+            &[word] if is_place && may_vary(word) => changed.push(other),
+            others => changed.extend_from_slice(others),
         }
-    }
-    at.is_empty().then_some(changed)
+        Some(())
+    })?;
+    changed.extend_from_slice(behind);
+    Some(changed)
 }
 
-/// The parameters of a call that its words have, in their order.
-fn recorded(spec: &'static FunctionSpec, flags: u8) -> impl Iterator<Item = &'static Param> {
+/// Passes each parameter of a call of `spec` to `each`, with the words that store it, a length among them, in their order;
+/// returns the words behind all. `None` if the words do not fit the table, or `each` returns that.
+fn each_part<'a>(
+    spec: &'static FunctionSpec,
+    flags: u8,
+    words: &'a [u64],
+    mut each: impl FnMut(&'static Param, &'a [u64]) -> Option<()>,
+) -> Option<&'a [u64]> {
+    let mut at = own_words(flags, words)?;
+    let behind = &words[at.len()..];
     let outputs =
         flags & CALL_OUTCOME != 0 || flags & (CALL_MISS | CALL_NO_ARGS | CALL_ERROR | CALL_UNFINISHED) == 0;
-    let inputs = spec.params.iter().filter(move |param| is_input(param) && flags & CALL_NO_ARGS == 0);
-    inputs.chain(spec.params.iter().filter(move |param| is_output(param) && outputs))
+    let inputs = spec.params.iter().filter(|param| is_input(param) && flags & CALL_NO_ARGS == 0);
+    for param in inputs.chain(spec.params.iter().filter(|param| is_output(param) && outputs)) {
+        let before = at;
+        if flags & CALL_OUTCOME != 0 && is_several_statuses(param) {
+            take_outcomes(&mut at)?;
+        } else {
+            part(param, &mut at)?;
+        }
+        each(param, &before[..before.len() - at.len()])?;
+    }
+    at.is_empty().then_some(behind)
 }
 
 /// As [`parts`], of inputs only, which are taken off `at`.

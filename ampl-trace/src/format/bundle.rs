@@ -140,7 +140,7 @@ impl Bundler {
                 payload.extend(coder.bits.into_bytes());
             }
             Coding::Gaps(all) => payload.extend(gaps::encode(&all)),
-            Coding::Buffers(all) => payload.extend(buffers::encode(&all)),
+            Coding::Buffers(all) => payload.extend(buffers::encode(all)),
         }
         Some((self.kind.of_many()?, first, payload))
     }

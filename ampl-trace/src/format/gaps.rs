@@ -4,22 +4,17 @@
 use ampl_core::plan::Plan;
 use rustc_hash::FxHashMap;
 
-use super::sections::{squeezed, unsqueezed};
+use super::common::{self, Texts};
 use super::succession::Succession;
 use crate::bits::{Bits, Reader, Writer};
 use crate::column::Column;
 use crate::gaps::{Gaps, Span};
 use crate::model::RankTrace;
 use crate::rounded::digits;
-use crate::varint;
 
 /// Calls of a process by function, ascending by function.
 pub type Counted = Vec<(u16, u64)>;
 
-/// Bytes that stand for the gaps of many ranks: so many, and so many for each of the payload. Few bytes of a damaged
-/// file must not stand for very many.
-const SHARED: u64 = 1 << 20;
-const SHARED_TIMES: u64 = 1 << 10;
 /// Bytes that the processes' calls must save, lest gaps cannot be read without them.
 const WORTH: usize = 256;
 
@@ -175,17 +170,16 @@ fn shape(gaps: &Gaps) -> Gaps {
 
 /// The gaps of some ranks as bytes, each with the calls of its process, where they are known.
 pub fn encode(all: &[(Gaps, Option<Counted>)]) -> Vec<u8> {
-    let (mut numbers, mut texts, mut shapes) = (FxHashMap::default(), Vec::new(), Vec::new());
+    let (mut texts, mut shapes) = (Texts::default(), Vec::new());
     let of_ranks: Vec<usize> = all
         .iter()
         .map(|(gaps, _)| {
             let shape = shape(gaps);
-            *numbers.entry(shape.write()).or_insert_with_key(|text| {
-                varint::put(&mut texts, text.len() as u64);
-                texts.extend(text);
+            let (number, is_new) = texts.add(shape.write());
+            if is_new {
                 shapes.push(shape);
-                shapes.len() - 1
-            })
+            }
+            number
         })
         .collect();
     let coded = |by_calls: bool| {
@@ -198,14 +192,12 @@ pub fn encode(all: &[(Gaps, Option<Counted>)]) -> Vec<u8> {
         }
         coder.bits.into_bytes()
     };
-    let texts = squeezed(&texts);
     let mut payload = Vec::new();
     let (alone, knows) = (coded(false), all.iter().all(|(_, calls)| calls.is_some()));
     let by_calls = (knows && alone.len() > WORTH).then(|| coded(true));
     let shorter = by_calls.filter(|by_calls| by_calls.len() + WORTH < alone.len());
     payload.push(shorter.is_some().into());
-    varint::put(&mut payload, texts.len() as u64);
-    payload.extend(texts);
+    texts.put(&mut payload);
     payload.extend(shorter.unwrap_or(alone));
     payload
 }
@@ -213,17 +205,10 @@ pub fn encode(all: &[(Gaps, Option<Counted>)]) -> Vec<u8> {
 /// The gaps of these `ranks`; `None` where the payload makes no sense, or needs `calls` that are not known.
 pub fn decode(ranks: &[u32], payload: &[u8], calls: impl Fn(u32) -> Option<Counted>) -> Option<Vec<Gaps>> {
     let (&way, rest) = payload.split_first()?;
-    let mut reader = varint::Reader::new(rest);
-    let length = usize::try_from(reader.get()?).ok()?;
-    let texts = unsqueezed(reader.take(length)?)?;
-    let mut texts = varint::Reader::new(&texts);
-    let mut shapes = Vec::new();
-    while !texts.is_empty() {
-        let length = usize::try_from(texts.get()?).ok()?;
-        shapes.push(Shape::new(Gaps::read(texts.take(length)?)?, length));
-    }
-    let mut left = SHARED.saturating_add((payload.len() as u64).saturating_mul(SHARED_TIMES));
-    let mut coder = Coder::new(Reader::new(&rest[reader.position()..]), shapes);
+    let (shapes, rest) = common::read(rest, Gaps::read)?;
+    let shapes = shapes.into_iter().map(|(gaps, length)| Shape::new(gaps, length)).collect();
+    let mut left = common::most(payload);
+    let mut coder = Coder::new(Reader::new(rest), shapes);
     let mut found = Vec::with_capacity(ranks.len());
     for &rank in ranks {
         let (number, _) = coder.order.code(&mut coder.bits, 0)?;

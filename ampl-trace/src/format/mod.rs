@@ -4,6 +4,7 @@
 
 mod buffers;
 mod bundle;
+mod common;
 mod file;
 mod gaps;
 pub mod kind;
