@@ -48,7 +48,7 @@ pub struct Row {
 }
 
 /// A call with its peer and communicator; without a function, a place outside of MPI.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Where {
     /// The function; none outside of MPI.
     pub function: Option<String>,
@@ -77,6 +77,9 @@ pub struct Where {
     /// Function that made the only request, whose peer, tag and communicator these are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_of: Option<String>,
+    /// The requests that it names, where these are all that are pending.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<Pending>,
     /// True where it is not one call, but polls that have found nothing since then.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub polling: bool,
@@ -86,6 +89,25 @@ pub struct Where {
     /// State of the process by the system, where it no longer runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<Liveness>,
+}
+
+/// Pending requests that are alike, by the calls that made them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Pending {
+    /// Number of them.
+    pub count: u64,
+    /// The function that made them.
+    pub function: Option<String>,
+    /// The rank of the world, or the constant, that it names.
+    pub peer: Option<Named>,
+    /// Role of the peer in the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// The tag of the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tag: Option<Named>,
+    /// The communicator, as `ampl decode` calls it.
+    pub comm: Option<String>,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -208,24 +230,14 @@ fn place(
 ) -> (Where, i64) {
     let polling = thread.polling_ns.filter(|_| thread.inside || end.at_ns - thread.since_ns < QUIET_NS);
     let mut place = Where {
-        function: None,
-        site: None,
-        peer: None,
-        role: None,
-        rank_in_window: None,
-        dest: None,
-        tag: None,
-        comm: None,
-        requests: 0,
-        request_of: None,
         polling: polling.is_some(),
-        last: None,
         process: match process.liveness {
             Liveness::Stopped => Some(Liveness::Stopped),
             // After the end of the job all processes are gone.
             Liveness::Gone if end.basis == EndBasis::Now => Some(Liveness::Gone),
             _ => None,
         },
+        ..Where::default()
     };
     if !thread.inside && polling.is_none() {
         place.last = Some(thread.function.clone());
@@ -281,6 +293,14 @@ fn about(place: &mut Where, rank: u32, peer: &Peer, comms: &Communicators) {
     place.tag = peer.tag.map(|tag| tag_value(tag).into());
     place.requests = peer.requests;
     place.request_of.clone_from(&peer.made_by);
+    place.pending = peer.pending.iter().map(|one| pending(one, rank, comms)).collect();
+}
+
+fn pending(one: &ampl_trace::model::Pending, rank: u32, comms: &Communicators) -> Pending {
+    let mut made = Where::default();
+    about(&mut made, rank, &one.made, comms);
+    let Where { request_of: function, peer, role, tag, comm, .. } = made;
+    Pending { count: one.count, function, peer, role, tag, comm }
 }
 
 #[cfg(test)]

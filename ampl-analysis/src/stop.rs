@@ -59,11 +59,14 @@ impl Stop {
             return Some(Self::Outside(outside));
         }
         let waiting = Waiting::of(rows, comms, trace.run.ranks);
-        if let Some(most) = waiting.awaited.first() {
-            return Some(Self::Awaited { ranks: most.ranks.clone(), by: most.by.clone() });
-        }
-        if !waiting.circle.is_empty() {
+        let most = waiting.awaited.first();
+        // Ranks that wait for each other do so for good; more may wait for a rank that still comes.
+        let in_circle = waiting.circle.len() + waiting.circle_by.len();
+        if in_circle > 0 && most.is_none_or(|most| most.by.len() <= in_circle) {
             return Some(Self::Circle { ranks: waiting.circle, by: waiting.circle_by });
+        }
+        if let Some(most) = most {
+            return Some(Self::Awaited { ranks: most.ranks.clone(), by: most.by.clone() });
         }
         // Times that are limits cannot be compared.
         inside.filter(|_| rows.iter().all(|row| !row.at_most)).map(Self::First)
@@ -128,6 +131,10 @@ mod tests {
         assert_eq!(circle, Some(Stop::Circle { ranks: set("0-2"), by: RankSet::default() }));
         let behind = stop(&[from(1, 3 * S), from(0, 4 * S), from(0, 5 * S), from(2, 5 * S)]);
         assert_eq!(behind, Some(Stop::Circle { ranks: set("0-1"), by: set("2-3") }));
+        // One rank waits for another, and two for each other.
+        let apart =
+            stop(&[from(1, 3 * S), ("MPI_Waitall", None, 4 * S, false), from(3, 5 * S), from(2, 5 * S)]);
+        assert_eq!(apart, Some(Stop::Circle { ranks: set("2-3"), by: RankSet::default() }));
     }
 
     #[test]

@@ -147,8 +147,12 @@ fn unreturned(finding: &Finding) -> String {
     let why = match stop {
         Some(Stop::Aborted(by)) => format!("; {} called MPI_Abort", ranks(by)),
         Some(Stop::Outside(of)) => format!("; {} not in MPI meanwhile", ranks(&of.ranks)),
-        Some(Stop::Awaited { ranks: of, .. }) => {
-            format!("; they wait for {}, directly or through others", ranks(of))
+        Some(Stop::Awaited { ranks: of, by }) => {
+            let who = match waiting.iter().all(|rank| by.contains(rank)) {
+                true => "they wait".to_owned(),
+                false => format!("{} {}", ranks(by), if by.len() == 1 { "waits" } else { "wait" }),
+            };
+            format!("; {who} for {}, directly or through others", ranks(of))
         }
         Some(Stop::Circle { ranks: of, .. }) if of.len() == 1 => format!("; {} waits for itself", ranks(of)),
         Some(Stop::Circle { ranks: of, .. }) => format!("; {} wait for each other", ranks(of)),
@@ -377,7 +381,7 @@ mod tests {
 
     #[test]
     fn calls_under_way_name_whom_they_wait_for() {
-        let evidence = |of_threads| Evidence::Unreturned {
+        let evidence_by = |of_threads, by| Evidence::Unreturned {
             waiting: RankSet::parse("0-2").unwrap(),
             longest_ns: 23e9,
             at_most: false,
@@ -385,9 +389,10 @@ mod tests {
             of_threads,
             stop: Some(Stop::Awaited {
                 ranks: RankSet::parse("3").unwrap(),
-                by: RankSet::parse("0-2").unwrap(),
+                by: RankSet::parse(by).unwrap(),
             }),
         };
+        let evidence = |of_threads| evidence_by(of_threads, "0-2,5");
         let said = |of| sentence(&Finding { place: place(), ..finding(evidence(of), Some(0.58)) });
         assert!(said(true).contains("58.0 % of the time of the ranks' threads; they"), "{}", said(true));
         assert_eq!(
@@ -395,6 +400,8 @@ mod tests {
             "Ranks 0-2 were in MPI_Allreduce @ app.c:12 until the end of the job, for up to 23 s: 58.0 % of the ranks' time; \
              they wait for rank 3, directly or through others"
         );
+        let others = sentence(&Finding { place: place(), ..finding(evidence_by(false, "1"), Some(0.58)) });
+        assert!(others.ends_with("; rank 1 waits for rank 3, directly or through others"), "{others}");
     }
 
     #[test]

@@ -63,6 +63,18 @@ pub struct Peer {
     /// The function that has made the only one: ranks, tag and communicator are that call's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_by: Option<String>,
+    /// The requests that it names, by the calls that made them; empty where these are not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<Pending>,
+}
+
+/// Requests that are alike and that no call has completed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Pending {
+    /// Number of them.
+    pub count: u64,
+    /// The function that made them, with its peers.
+    pub made: Peer,
 }
 
 fn is_zero(number: &u64) -> bool {

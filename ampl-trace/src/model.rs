@@ -424,7 +424,7 @@ pub use crate::level::Level;
 
 pub use crate::timestep::{FollowedSteps, UnannouncedSteps};
 
-pub use crate::last::{End, EndBasis, GaveUp, Limit, Liveness, Peer, Place, ThreadPlace};
+pub use crate::last::{End, EndBasis, GaveUp, Limit, Liveness, Peer, Pending, Place, ThreadPlace};
 
 pub use crate::site::{Aggregate, Site, call_path};
 

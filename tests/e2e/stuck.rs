@@ -145,6 +145,32 @@ fn every_rank_of_a_job_that_hangs_is_somewhere() {
     }
 }
 
+#[test]
+fn requests_that_are_waited_for_are_named_where_these_are_all() {
+    for mpi in Mpi::ALL {
+        let mut job = Job::of(mpi, 3, "stuck_requests", &["51"]);
+        job.limit = Duration::from_secs(120);
+        let asked = ask(&job, &[], "MPI_Waitall MPI_Recv");
+        let pending = |count: u32, function: &str, peer: u32, role: &str, tag: u32| json!({"count": count, "function": function, "peer": peer, "role": role, "tag": tag, "comm": "world"});
+        let mut expected = [
+            pending(2, "MPI_Irecv", 1, "source", 7),
+            pending(1, "MPI_Irecv", 2, "source", 8),
+            pending(1, "MPI_Issend", 2, "dest", 9),
+        ];
+        let by_tag = |row: &Value| row["tag"].as_u64();
+        for info in [&asked.live, &asked.dead] {
+            let row = row(info, "0");
+            assert_eq!((&row["function"], &row["requests"]), (&json!("MPI_Waitall"), &json!(4)), "{mpi:?}");
+            let mut found = row["pending"].as_array().unwrap_or_else(|| panic!("{mpi:?}: {row}")).clone();
+            found.sort_by_key(by_tag);
+            expected.sort_by_key(by_tag);
+            assert_eq!(found, expected, "{mpi:?}");
+        }
+        let text = asked.dead_text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("for 4 requests: 2 from 1 tag 7, from 2 tag 8, to 2 tag 9"), "{mpi:?}: {text}");
+    }
+}
+
 /// Where calls are only counted no clock is read: the length of a call is known from the last check.
 #[test]
 fn counted_calls_are_told_with_what_is_known_of_them() {

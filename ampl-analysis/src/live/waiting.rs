@@ -238,20 +238,12 @@ mod tests {
     fn row(ranks: &str, function: Option<&str>, peer: Option<Named>, seconds: i64) -> Row {
         let place = Where {
             function: function.map(str::to_owned),
-            site: None,
             role: peer
                 .as_ref()
                 .map(|_| if function == Some("MPI_Bcast") { Role::Root } else { Role::Source }),
             peer,
-            rank_in_window: None,
-            dest: None,
-            tag: None,
             comm: Some("world".into()),
-            requests: 0,
-            request_of: None,
-            polling: false,
-            last: None,
-            process: None,
+            ..Where::default()
         };
         Row {
             ranks: ranks.into(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ampl_analysis::in_call::{self, Named, Role, Row, Stopped, Where};
+use ampl_analysis::in_call::{self, Named, Pending, Role, Row, Stopped, Where};
 use ampl_analysis::stop::Stop;
 use ampl_core::units::RankSet;
 use ampl_reader::model::{End, EndBasis, Liveness};
@@ -189,25 +189,13 @@ impl<'a> Together<'a> {
 }
 
 fn whom(place: &Where) -> String {
-    let named = |named: &Named| match named {
-        Named::Number(number) => number.to_string(),
-        Named::Constant(name) => name.clone(),
-    };
     let mut parts = Vec::new();
     if let Some(maker) = &place.request_of {
         parts.push(format!("for an {maker}"));
     } else if place.requests > 0 {
-        parts.push(format!("for {}", plural(place.requests, "request")));
+        parts.push(format!("for {}{}", plural(place.requests, "request"), pending(&place.pending)));
     }
-    if let (Some(peer), Some(role)) = (&place.peer, &place.role) {
-        let peer = named(peer);
-        parts.push(match role {
-            Role::Source => format!("from {peer}"),
-            Role::Dest => format!("to {peer}"),
-            Role::Root => format!("root {peer}"),
-            Role::Target => format!("target {peer}"),
-        });
-    }
+    parts.extend(peer(&place.peer, place.role));
     if let Some(rank) = place.rank_in_window {
         parts.push(format!("target {rank} of its window"));
     }
@@ -221,4 +209,36 @@ fn whom(place: &Where) -> String {
         parts.push(format!("on {comm}"));
     }
     parts.join(" ")
+}
+
+fn named(named: &Named) -> String {
+    match named {
+        Named::Number(number) => number.to_string(),
+        Named::Constant(name) => name.clone(),
+    }
+}
+
+fn peer(peer: &Option<Named>, role: Option<Role>) -> Option<String> {
+    let peer = named(peer.as_ref()?);
+    Some(match role? {
+        Role::Source => format!("from {peer}"),
+        Role::Dest => format!("to {peer}"),
+        Role::Root => format!("root {peer}"),
+        Role::Target => format!("target {peer}"),
+    })
+}
+
+/// `: 2 from 1 tag 7, to 3 tag 8`.
+fn pending(all: &[Pending]) -> String {
+    let one = |one: &Pending| {
+        let count = (one.count > 1).then(|| one.count.to_string());
+        let whom = peer(&one.peer, one.role).or_else(|| one.function.clone());
+        let tag = one.tag.as_ref().map(|tag| format!("tag {}", named(tag)));
+        [count, whom, tag].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    };
+    let each: Vec<String> = all.iter().take(PEERS).map(one).collect();
+    match each.is_empty() {
+        true => String::new(),
+        false => format!(": {}{}", each.join(", "), if all.len() > PEERS { ", …" } else { "" }),
+    }
 }

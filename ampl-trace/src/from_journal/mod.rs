@@ -8,6 +8,7 @@ mod clock;
 mod gaps;
 mod late_decisions;
 mod paths;
+mod pending;
 mod process;
 mod sequence;
 mod threads;

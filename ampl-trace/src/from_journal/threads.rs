@@ -4,14 +4,14 @@ use ampl_core::mpi::predefined_index;
 use ampl_core::mpi::{FUNCTIONS, Function};
 use ampl_core::value::{ANY_SOURCE, ANY_TAG, ObjectKind, PROC_NULL, ROOT};
 
-use super::Compacted;
 use super::clock::Clock;
+use super::{Compacted, pending};
 use crate::args::{self, predefined_word};
 use crate::current::{COUNTED, LINE_WORDS, Operands, RETURNED, Role, at, both_ends, function_and_address};
 use crate::journal::{Block, BlockKind, SITE_WORDS, word};
 use crate::model::{Peer, Place, ThreadPlace, call_path};
 use crate::request;
-use crate::structure::Signature;
+use crate::structure::{RankStructure, Signature};
 
 /// Communicators that the program was given: their handles and words, in the order of the journal.
 pub type Handles = Vec<(u64, u64)>;
@@ -120,31 +120,42 @@ impl Line {
         }
     }
 
-    /// Peers of a call that names requests: those of the call that made the request, if it is the only one.
+    /// Peers of a call that names requests: those of the calls that made them, if it is known which ones.
     fn of_request(&self, request: u64, count: u64, out: &Compacted) -> Peer {
-        let several = Peer { requests: count, ..Peer::default() };
-        let maker = || -> Option<&Signature> {
-            let terminal = request::terminal(request).filter(|_| request & request::UNSEEN == 0)?;
-            let thread = (request >> request::THREAD_AT) as u32;
-            let structure = out.structure.threads.iter().find(|structure| structure.thread == thread)?;
-            structure.signatures.get(terminal as usize)
-        };
-        let Some(maker) = (count == 1 && !args::is_predefined(request)).then(maker).flatten() else {
-            return several;
-        };
-        let Some(spec) = FUNCTIONS.get(usize::from(maker.function)) else { return several };
-        let Some(parts) = args::inputs(spec, &mut &maker.words[..]) else { return several };
-        let of = |name: &str| {
-            let part = parts.iter().find(|(param, _)| param.name == name);
-            part.and_then(|(_, words)| words.first()).copied()
-        };
-        let ranks = [("source", Role::Source), ("dest", Role::Dest), ("root", Role::Root)];
-        Peer {
-            ranks: ranks.iter().filter_map(|&(name, role)| Some((role, of(name)? as i64))).collect(),
-            tag: of("tag").map(|tag| tag as i64),
-            comm: of("comm"),
-            requests: 1,
-            made_by: Some(spec.name.into()),
+        if count == 1 && !args::is_predefined(request) {
+            let one = maker(&out.structure, request).and_then(peer_of_maker);
+            return one.unwrap_or(Peer { requests: count, ..Peer::default() });
         }
+        let pending = pending::of(&out.structure).unwrap_or_default();
+        // The call may name some of all that are pending.
+        let is_all = pending.iter().map(|one| one.count).sum::<u64>() == count;
+        Peer { requests: count, pending: if is_all { pending } else { Vec::new() }, ..Peer::default() }
     }
+}
+
+/// The call that has made `request`.
+pub fn maker(structure: &RankStructure, request: u64) -> Option<&Signature> {
+    let terminal = request::terminal(request).filter(|_| request & request::UNSEEN == 0)?;
+    let thread = (request >> request::THREAD_AT) as u32;
+    let structure = structure.threads.iter().find(|structure| structure.thread == thread)?;
+    structure.signatures.get(terminal as usize)
+}
+
+/// Peers of a call that makes one request.
+pub fn peer_of_maker(maker: &Signature) -> Option<Peer> {
+    let spec = FUNCTIONS.get(usize::from(maker.function))?;
+    let parts = args::inputs(spec, &mut &maker.words[..])?;
+    let of = |name: &str| {
+        let part = parts.iter().find(|(param, _)| param.name == name);
+        part.and_then(|(_, words)| words.first()).copied()
+    };
+    let ranks = [("source", Role::Source), ("dest", Role::Dest), ("root", Role::Root)];
+    Some(Peer {
+        ranks: ranks.iter().filter_map(|&(name, role)| Some((role, of(name)? as i64))).collect(),
+        tag: of("tag").map(|tag| tag as i64),
+        comm: of("comm"),
+        requests: 1,
+        made_by: Some(spec.name.into()),
+        pending: Vec::new(),
+    })
 }
