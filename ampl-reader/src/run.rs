@@ -1,7 +1,7 @@
 //! A run that is read on demand.
 
-use std::cell::{OnceCell, RefCell};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use ampl_core::message::Decision;
 use ampl_core::plan::Plan;
@@ -26,10 +26,10 @@ use crate::time_index::{self, TimeIndex};
 pub struct Run {
     source: Source,
     info: RunInfo,
-    comms: OnceCell<Communicators>,
+    comms: OnceLock<Communicators>,
     index: Option<TimeIndex>,
     /// Damage of ranks' own sections that have been read.
-    of_ranks: RefCell<Vec<Damage>>,
+    of_ranks: Mutex<Vec<Damage>>,
 }
 
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Run {
     /// [`OpenError`] when nothing of a run is there, or none of it can be read.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let source = match directory::trace_file(path)?.map(|file| directory::open_file(&file)) {
-            Some(Ok(file)) if file.structure().is_ok() && file.damage().is_empty() => {
+            Some(Ok(file)) if is_readable(&file, path) && file.damage().is_empty() => {
                 Source::File(file.into())
             }
             _ => Source::Read(directory::read(path)?.into()),
@@ -98,7 +98,7 @@ impl Run {
     /// has no trace file that is whole.
     pub fn index_place(&self, path: &Path) -> Option<(PathBuf, u64)> {
         let Source::File(file) = &self.source else { return None };
-        Some((time_index::place(&directory::trace_file(path).ok()??), file.identity()))
+        Some((time_index::place(&directory::trace_file(path).ok()??), time_index::identity(file)))
     }
 
     /// Takes the index of the times of the run at `path`, where there is one; returns true then.
@@ -116,8 +116,24 @@ impl Run {
     /// Facts, windows and calls of `rank`, with the index of its times in their place where there is one.
     pub fn indexed_rank(&self, rank: u32) -> Option<(Rank<'_>, Option<RankIndex<'_>>)> {
         let index = self.index.as_ref().and_then(|index| index.rank(rank));
-        let trace = self.rank_trace_with(rank, index.is_none())?;
+        let trace = self.rank_trace_with(rank, index.is_none(), true)?;
         let structure = self.structure().rank(rank).unwrap_or_default();
+        Some((Rank { trace, structure, run: self }, index))
+    }
+
+    /// True where the index of the times of `rank` has classes of its calls. None of these is an edge of a region.
+    pub fn has_classes(&self, rank: u32) -> bool {
+        self.index.as_ref().is_some_and(|index| index.has_classes(rank))
+    }
+
+    /// As [`indexed_rank`](Self::indexed_rank) where [the index has classes](Self::has_classes): these stand for the
+    /// signatures, which have no sequence. Nothing is read of the structure of all ranks.
+    pub fn class_rank(&self, rank: u32) -> Option<(Rank<'_>, RankIndex<'_>)> {
+        let index = self.index.as_ref()?.rank(rank)?;
+        let classes = index.classes()?;
+        let mut trace = self.rank_trace_with(rank, false, false)?;
+        (trace.modules, trace.sites) = (classes.modules.clone(), classes.sites.clone());
+        let structure = classes.structure(rank);
         Some((Rank { trace, structure, run: self }, index))
     }
 
@@ -133,7 +149,7 @@ impl Run {
                 info
             }
         };
-        Self { source, info, comms: OnceCell::new(), index: None, of_ranks: RefCell::default() }
+        Self { source, info, comms: OnceLock::new(), index: None, of_ranks: Mutex::default() }
     }
 
     /// Facts about the run.
@@ -148,8 +164,10 @@ impl Run {
 
     /// The calls of all ranks.
     pub fn structure(&self) -> &JobStructure {
+        static NONE: OnceLock<JobStructure> = OnceLock::new();
         match &self.source {
-            Source::File(file) => file.structure().expect("checked when it was opened"),
+            // Where there is an index it is read as late as here, and may be damaged.
+            Source::File(file) => file.structure().unwrap_or(NONE.get_or_init(JobStructure::default)),
             Source::Read(trace) => &trace.structure,
         }
     }
@@ -196,19 +214,19 @@ impl Run {
 
     /// Windows, times and places of `rank`; `None` where it left nothing. Reads no section of another rank.
     pub fn rank_trace(&self, rank: u32) -> Option<RankTrace> {
-        self.rank_trace_with(rank, true)
+        self.rank_trace_with(rank, true, true)
     }
 
-    /// As [`rank_trace`](Self::rank_trace), without the times where these can be left out.
+    /// As [`rank_trace`](Self::rank_trace), without times and call sites where these can be left out.
     pub fn rank_windows(&self, rank: u32) -> Option<RankTrace> {
-        self.rank_trace_with(rank, false)
+        self.rank_trace_with(rank, false, false)
     }
 
-    fn rank_trace_with(&self, rank: u32, times: bool) -> Option<RankTrace> {
+    fn rank_trace_with(&self, rank: u32, times: bool, sites: bool) -> Option<RankTrace> {
         match &self.source {
             Source::File(file) => {
-                let (found, damage) = file.rank_with(rank, times)?;
-                self.of_ranks.borrow_mut().extend(damage);
+                let (found, damage) = file.rank_with(rank, times, sites)?;
+                self.of_ranks.lock().unwrap_or_else(PoisonError::into_inner).extend(damage);
                 Some(found)
             }
             Source::Read(trace) => trace.rank(rank).cloned(),
@@ -243,7 +261,7 @@ impl Run {
         match &self.source {
             Source::File(file) => {
                 let mut damage = file.damage();
-                for found in self.of_ranks.borrow().iter() {
+                for found in self.of_ranks.lock().unwrap_or_else(PoisonError::into_inner).iter() {
                     if !damage.contains(found) {
                         damage.push(found.clone());
                     }
@@ -253,4 +271,12 @@ impl Run {
             Source::Read(trace) => trace.damage.clone(),
         }
     }
+}
+
+/// True where this version can read the structure of `file`, of the run at `path`. An index was made from it by this
+/// version: where there is one, nothing is read.
+fn is_readable(file: &TraceFile<Mmap>, path: &Path) -> bool {
+    let place = directory::trace_file(path).ok().flatten().map(|file| time_index::place(&file));
+    let index = place.and_then(|place| TimeIndex::open(&place, time_index::identity(file)));
+    index.is_some() || file.structure().is_ok()
 }

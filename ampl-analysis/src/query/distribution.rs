@@ -6,7 +6,6 @@ use ampl_reader::{Rank, Run};
 use ampl_trace::record::GAP;
 use serde::Serialize;
 
-use super::bytes::bytes;
 use super::part::{Extent, Facts, RankPart, absent, has_untimed, read_sums};
 use super::stored::Stored;
 use super::summary::Basis;
@@ -50,7 +49,7 @@ pub fn distribution(run: &Run, selection: &Selection, mut rank_done: impl FnMut(
     let mut rows = Vec::new();
     let mut extent = Extent { missing_ranks: absent(run, selection), ..Extent::default() };
     for number in run.ranks().into_iter().filter(|&rank| selection.takes_rank(rank)) {
-        let Some(stored) = Stored::of(run, number) else { continue };
+        let Some(stored) = Stored::for_sums(run, number, selection, facts) else { continue };
         let rank = &stored.rank;
         let mut inside = vec![0.0; rank.trace.windows.entries().len()];
         let mut timed_calls = vec![0u64; inside.len()];
@@ -62,9 +61,9 @@ pub fn distribution(run: &Run, selection: &Selection, mut rank_done: impl FnMut(
                 timed_calls[window] = timed_calls[window].saturating_add(call.calls);
             }
         });
-        extent.add(rank, &part, cuts);
+        extent.add(&stored, &part, cuts);
         let told = part.untold == 0;
-        let (mut calls, moved) = totals(rank, &part, run.info().ranks);
+        let (mut calls, moved) = totals(&stored, &part, run.info().ranks);
         if !cuts {
             calls = rank.trace.process.calls.iter().map(|&(_, calls)| calls).sum();
         }
@@ -87,9 +86,9 @@ pub fn distribution(run: &Run, selection: &Selection, mut rank_done: impl FnMut(
 }
 
 /// Calls of a part, and their bytes where these are known.
-fn totals(rank: &Rank<'_>, part: &RankPart, ranks: u32) -> (u64, Option<u64>) {
-    let moved = bytes(&rank.structure, ranks);
-    let signatures = rank.structure.threads.iter().flat_map(|thread| &thread.signatures);
+fn totals(stored: &Stored<'_>, part: &RankPart, ranks: u32) -> (u64, Option<u64>) {
+    let moved = stored.bytes(ranks);
+    let signatures = stored.rank.structure.threads.iter().flat_map(|thread| &thread.signatures);
     let each = part.counts.iter().flatten().zip(moved.iter().flatten()).zip(signatures);
     let (mut calls, mut sum) = (0u64, Some(0u64));
     for ((&count, &bytes), signature) in each.filter(|((count, _), _)| **count > 0) {
@@ -100,6 +99,11 @@ fn totals(rank: &Rank<'_>, part: &RankPart, ranks: u32) -> (u64, Option<u64>) {
         calls = calls.saturating_add(count);
         let bytes = bytes.filter(|_| signature.function != GAP);
         sum = sum.and_then(|sum| Some(sum.saturating_add(bytes?.saturating_mul(count))));
+    }
+    // Of classes none is an edge of a region, and a gap has no times.
+    for summed in &part.summed {
+        calls = calls.saturating_add(summed.calls);
+        sum = sum.zip(summed.bytes).map(|(sum, bytes)| sum.saturating_add(bytes));
     }
     (calls, sum)
 }

@@ -7,7 +7,6 @@ use ampl_reader::Run;
 use ampl_reader::selection::Selection;
 use serde::Serialize;
 
-use super::bytes::bytes;
 use super::keys::Keys;
 use super::part::{Extent, Facts, absent, read_calls};
 use super::stored::Stored;
@@ -101,10 +100,10 @@ pub fn durations(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) 
     let mut sums: BTreeMap<(u32, Option<u64>), Sums> = BTreeMap::new();
     let mut extent = Extent { missing_ranks: absent(run, selection), ..Extent::default() };
     for number in run.ranks().into_iter().filter(|&rank| selection.takes_rank(rank)) {
-        let Some(stored) = Stored::of(run, number) else { continue };
+        let Some(stored) = Stored::for_sums(run, number, selection, facts) else { continue };
         let rank = &stored.rank;
         let names = keys.of_rank(rank);
-        let moved = bytes(&rank.structure, run.info().ranks);
+        let moved = stored.bytes(run.info().ranks);
         let class = |thread: usize, terminal: u32| {
             let key = names[thread].get(terminal as usize).copied().flatten()?;
             Some((key, moved[thread].get(terminal as usize).copied().flatten()))
@@ -132,7 +131,7 @@ pub fn durations(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) 
                 }
             }
         }
-        extent.add(rank, &part, cuts);
+        extent.add(&stored, &part, cuts);
         rank_done();
     }
     let mut rows: Vec<(f64, Row)> = Vec::new();

@@ -6,6 +6,7 @@ use ampl_reader::{Run, TimeIndex};
 use ampl_testkit::synthetic::{Synthetic, WINDOW_NS};
 use ampl_testkit::timed::{self, Timed};
 use ampl_trace::Trace;
+use ampl_trace::structure::RankStructure;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -56,22 +57,29 @@ fn are_alike(one: &Value, two: &Value) -> bool {
     }
 }
 
-/// The run that `trace` makes without and with an index.
-fn both(trace: impl Fn() -> Trace) -> [Run; 2] {
+/// The run that `trace` makes without an index, with one, and with one that has classes of calls.
+fn all(trace: impl Fn() -> Trace) -> Vec<Run> {
     let plain = Run::from(trace());
-    let mut bytes = Vec::new();
-    let mut ranks = 0;
-    index::write(&plain, 7, u64::MAX, &mut bytes, || ranks += 1).unwrap();
-    assert_eq!(ranks, plain.ranks().len());
-    assert!(TimeIndex::in_memory(bytes.clone(), 8).is_none(), "it is of another trace");
-    let mut indexed = Run::from(trace());
-    indexed.set_index(TimeIndex::in_memory(bytes, 7).unwrap());
-    [plain, indexed]
+    let wants: [fn(&RankStructure) -> bool; 2] = [|_| false, |_| true];
+    let indexed = wants.map(|wants_classes| {
+        let mut bytes = Vec::new();
+        let mut ranks = 0;
+        index::write_with(&plain, 7, u64::MAX, wants_classes, &mut bytes, || ranks += 1).unwrap();
+        assert_eq!(ranks, plain.ranks().len());
+        assert!(TimeIndex::in_memory(bytes.clone(), 8).is_none(), "it is of another trace");
+        let mut indexed = Run::from(trace());
+        indexed.set_index(TimeIndex::in_memory(bytes, 7).unwrap());
+        indexed
+    });
+    std::iter::once(plain).chain(indexed).collect()
 }
 
-fn check([plain, indexed]: &[Run; 2], selection: &Selection, pixels: u32) {
-    let (plain, indexed) = (answers(plain, selection, pixels), answers(indexed, selection, pixels));
-    assert!(are_alike(&plain, &indexed), "{selection:?}\n{plain:#}\n{indexed:#}");
+fn check(runs: &[Run], selection: &Selection, pixels: u32) {
+    let plain = answers(&runs[0], selection, pixels);
+    for indexed in &runs[1..] {
+        let indexed = answers(indexed, selection, pixels);
+        assert!(are_alike(&plain, &indexed), "{selection:?}\n{plain:#}\n{indexed:#}");
+    }
 }
 
 fn part(from: Option<i64>, until: Option<i64>, ranks: Option<&str>) -> Option<Selection> {
@@ -96,7 +104,8 @@ fn long_window() -> Trace {
 
 #[test]
 fn a_window_of_many_chunks_may_be_cut_anywhere() {
-    let runs = both(long_window);
+    let runs = all(long_window);
+    assert!(runs[2].has_classes(1) && !runs[1].has_classes(1));
     let end = 18_000 * 400;
     for (from, until) in
         [(0, 1), (0, 100_000), (1_234_567, 1_234_999), (1_234_567, 3_999_999), (5_000_001, end)]
@@ -140,7 +149,7 @@ proptest! {
         let from = open.0.then_some(one.min(two));
         let until = open.1.then_some(one.max(two) + 1);
         let selection = part(from, until, ranks).unwrap();
-        check(&both(|| job.trace()), &selection, pixels);
+        check(&all(|| job.trace()), &selection, pixels);
     }
 }
 
@@ -172,7 +181,7 @@ fn an_index_takes_no_more_bytes_than_it_may() {
 /// A rank whose index is damaged is answered from its times, and one whose times are damaged has no index.
 #[test]
 fn damage_is_not_answered_from() {
-    let [plain, _] = both(long_window);
+    let plain = Run::from(long_window());
     let mut bytes = Vec::new();
     index::write(&plain, 7, u64::MAX, &mut bytes, || ()).unwrap();
     let selection = part(Some(100_000), Some(2_000_000), None).unwrap();
@@ -190,5 +199,5 @@ fn damage_is_not_answered_from() {
         trace.ranks[1].times.truncate(half);
         trace
     };
-    check(&both(damaged), &selection, 50);
+    check(&all(damaged), &selection, 50);
 }

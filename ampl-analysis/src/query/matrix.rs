@@ -85,7 +85,7 @@ pub fn matrix(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) -> 
         let stored = Stored::of(run, structure.rank)?;
         let part = read_sums(&stored, selection, facts, false, |_| ());
         if taken {
-            extent.add(&stored.rank, &part, cuts);
+            extent.add(&stored, &part, cuts);
             add_sizes(&mut sizes, &stored.rank, &part, run.info().ranks);
         }
         rank_done();

@@ -10,6 +10,7 @@ use ampl_reader::selection::Selection;
 use ampl_reader::{Rank, Run};
 use ampl_trace::model::WindowSummary;
 use ampl_trace::record::GAP;
+use ampl_trace::structure::Signature;
 
 use super::positions::starts;
 use super::stored::{Damaged, Stored, TimedCall, TimedSum};
@@ -42,10 +43,25 @@ pub struct RankPart {
     pub counts: Vec<Vec<u64>>,
     /// Indices of the windows that the part touches, and true for those with times.
     pub windows: Vec<(usize, bool)>,
+    /// Calls besides these, of chunks that the part has all of, where classes stand for signatures.
+    pub summed: Vec<Summed>,
     /// Windows of which it is not known which calls belong to the part.
     pub untold: u64,
     /// True where times are damaged.
     pub damaged: bool,
+}
+
+/// Calls of a function at a site.
+#[derive(Clone, Copy, Debug)]
+pub struct Summed {
+    /// Index of the thread.
+    pub thread: usize,
+    /// Terminal of one of them.
+    pub terminal: u32,
+    /// Number of them.
+    pub calls: u64,
+    /// Bytes that they move; `None` where these are not known.
+    pub bytes: Option<u64>,
 }
 
 /// Facts about a run that parts of ranks need.
@@ -107,13 +123,16 @@ struct Found {
     spans: Vec<Spans>,
     /// Windows whose calls are found otherwise.
     apart: BTreeSet<usize>,
+    /// Calls that have no terminals of their own, where classes stand for these.
+    summed: Option<Vec<Summed>>,
 }
 
 impl Found {
-    fn none(rank: &Rank<'_>) -> Self {
-        let threads = &rank.structure.threads;
+    fn none(stored: &Stored<'_>) -> Self {
+        let threads = &stored.rank.structure.threads;
         let counts = threads.iter().map(|thread| vec![0u64; thread.signatures.len()]).collect();
-        Self { counts, spans: threads.iter().map(|_| Spans::default()).collect(), apart: BTreeSet::new() }
+        let spans = threads.iter().map(|_| Spans::default()).collect();
+        Self { counts, spans, apart: BTreeSet::new(), summed: stored.by_class.then(Vec::new) }
     }
 
     fn takes(&self, window: Option<usize>) -> bool {
@@ -127,13 +146,17 @@ impl Found {
     }
 
     fn sum(&mut self, sum: &TimedSum) {
-        if sum.belongs && sum.is_of_all && self.takes(sum.window) {
-            add(&mut self.counts[sum.thread], sum.terminal, sum.calls);
+        let &TimedSum { thread, terminal, calls, moved: bytes, .. } = sum;
+        match &mut self.summed {
+            _ if !sum.belongs || sum.window.is_some_and(|window| self.apart.contains(&window)) => {}
+            _ if sum.is_of_all => add(&mut self.counts[thread], terminal, calls),
+            Some(summed) => summed.push(Summed { thread, terminal, calls, bytes }),
+            None => {}
         }
     }
 
     fn together(&mut self, window: Option<usize>, thread: usize, calls: Range<u64>) {
-        if self.takes(window) {
+        if self.summed.is_none() && self.takes(window) {
             self.spans[thread].push(calls);
         }
     }
@@ -210,7 +233,7 @@ fn read(
     let mut part = RankPart::default();
     // Windows with calls whose times are stored, and these calls; of the only thread.
     let mut of_windows: Vec<(usize, Range<u64>)> = Vec::new();
-    let mut found = Found::none(rank);
+    let mut found = Found::none(stored);
     if times || cuts {
         let mut numbers = |index: usize, calls: Range<u64>| match of_windows.last_mut() {
             Some((at, own)) if *at == index => own.end = calls.end,
@@ -221,11 +244,16 @@ fn read(
     }
     part.windows = touched(rank, selection, facts, part.damaged);
     if !cuts {
-        part.counts = counts_of(rank);
+        part.counts = stored.totals();
         return part;
     }
     let (mut spans, mut of_spans) = (Spans::default(), BTreeSet::new());
     part.untold = rank.trace.process.windows;
+    if let Some(summed) = found.summed.take() {
+        // All windows have times.
+        (part.counts, part.summed) = (found.counts, summed);
+        return part;
+    }
     let starts = starts(rank, facts.calls, &of_windows);
     for &(index, timed) in part.windows.iter().filter(|(_, timed)| !timed) {
         let window = &windows[index];
@@ -241,7 +269,7 @@ fn read(
     }
     // Of a window that is only partly stored, or whose times end in damage, the structure has all calls.
     if of_windows.iter().any(|(index, _)| of_spans.contains(index)) {
-        found = Found { apart: of_spans, ..Found::none(rank) };
+        found = Found { apart: of_spans, ..Found::none(stored) };
         part.damaged |= found.add_sums(stored, selection, |_, _| (), |_| ()).is_err();
     }
     // They are of the only thread.
@@ -277,42 +305,35 @@ fn add(counts: &mut [u64], terminal: u32, count: u64) {
     }
 }
 
-/// All calls, by thread and terminal.
-fn counts_of(rank: &Rank<'_>) -> Vec<Vec<u64>> {
-    let Found { mut counts, .. } = Found::none(rank);
-    for (thread, counts) in rank.structure.threads.iter().zip(&mut counts) {
-        thread.grammar.totals().for_each(|(terminal, count)| add(counts, terminal, count));
-    }
-    counts
-}
-
 impl Extent {
     /// Adds a rank's part.
-    pub fn add(&mut self, rank: &Rank<'_>, part: &RankPart, cuts: bool) {
+    pub fn add(&mut self, stored: &Stored<'_>, part: &RankPart, cuts: bool) {
         self.ranks += 1;
         self.windows += part.windows.len() as u64;
         self.timed += part.windows.iter().filter(|(_, timed)| *timed).count() as u64;
         self.untold += part.untold;
         self.damaged += u64::from(part.damaged);
-        for (thread, counts) in rank.structure.threads.iter().zip(&part.counts) {
-            let gaps = thread.signatures.iter().zip(counts);
-            let gaps = gaps.filter(|(signature, _)| signature.function == GAP && !cuts);
-            self.unrecorded += gaps.map(|(_, &count)| count).sum::<u64>();
+        let threads = &stored.rank.structure.threads;
+        let is_gap = |signature: &Signature| signature.function == GAP;
+        if !threads.iter().flat_map(|thread| &thread.signatures).any(is_gap) {
+            return;
         }
-        if cuts {
-            let gap = |thread: &ampl_trace::structure::ThreadStructure| {
-                let of_gap = |terminal: u32| {
-                    thread.signatures.get(terminal as usize).is_some_and(|s| s.function == GAP)
-                };
-                thread
-                    .grammar
-                    .totals()
-                    .filter(|&(terminal, _)| of_gap(terminal))
-                    .map(|(_, count)| count)
-                    .sum::<u64>()
-            };
-            self.unrecorded += rank.structure.threads.iter().map(gap).sum::<u64>();
+        let totals = if cuts { stored.totals() } else { part.counts.clone() };
+        for (thread, counts) in threads.iter().zip(totals) {
+            let gaps = thread.signatures.iter().zip(counts).filter(|(signature, _)| is_gap(signature));
+            self.unrecorded += gaps.map(|(_, count)| count).sum::<u64>();
         }
+    }
+
+    /// Adds the extent of other ranks.
+    pub fn join(&mut self, other: Self) {
+        self.ranks += other.ranks;
+        self.missing_ranks += other.missing_ranks;
+        self.windows += other.windows;
+        self.timed += other.timed;
+        self.untold += other.untold;
+        self.unrecorded += other.unrecorded;
+        self.damaged += other.damaged;
     }
 }
 

@@ -136,13 +136,18 @@ fn enters_some(group: &RankGroup<'_>) -> bool {
 
 /// True where some rank of `run` has recorded visits of regions.
 pub fn has_regions(run: &Run) -> bool {
-    run.structure().groups().any(|group| enters_some(&group))
+    // Where all ranks have classes of calls none has regions.
+    !run.ranks().into_iter().all(|rank| run.has_classes(rank))
+        && run.structure().groups().any(|group| enters_some(&group))
 }
 
 /// Visits of regions in the part of `run` that `selection` asks for, by name. Visits that the record's end cuts off end
 /// with the last window.
 pub fn regions(run: &Run, selection: &Selection, symbols: &mut Symbols) -> BTreeMap<Arc<str>, Visits> {
     let mut found: BTreeMap<Arc<str>, Visits> = BTreeMap::new();
+    if !has_regions(run) {
+        return found;
+    }
     let with = run.structure().groups().filter(enters_some);
     let with: BTreeSet<u32> = with.flat_map(|group| group.ranks().collect::<Vec<_>>()).collect();
     for number in run.ranks() {

@@ -47,7 +47,7 @@ impl Stored<'_> {
         mut each: impl FnMut(Event),
     ) -> Result<(), Damaged> {
         let Some(index) = &self.index else { return self.decoded_spans(each) };
-        let mut reader = index.reader(&self.rank.structure);
+        let mut reader = self.reader(index);
         for chunk in index.chunks() {
             let Some(thread) = self.thread(chunk.thread) else { continue };
             let window = self.window(chunk.window);

@@ -6,10 +6,14 @@ use ampl_reader::selection::Selection;
 use ampl_reader::{Rank, Run};
 use ampl_trace::model::WindowSummary;
 use ampl_trace::record::CALL_UNFINISHED;
-use ampl_trace::time_index::{CallReader, Chunk, Group, RankIndex, Sum};
+use ampl_trace::structure::Signature;
+use ampl_trace::time_index::{CallReader, Chunk, Classes, Group, RankIndex, Sum};
 use ampl_trace::timed::for_each_at;
 use ampl_trace::timing::{Decoder, Settings};
 use rustc_hash::FxHashMap;
+
+use super::bytes::bytes;
+use super::part::{Facts, touched};
 
 /// Calls with times that are alike.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +49,8 @@ pub struct TimedSum {
     pub terminal: u32,
     /// True where it is the terminal of all.
     pub is_of_all: bool,
+    /// Bytes that they move; `None` where these are not known, and where it is the terminal of all.
+    pub moved: Option<u64>,
     /// Number of them.
     pub calls: u64,
     /// Number of those that have not returned.
@@ -65,6 +71,7 @@ impl TimedSum {
             thread: call.thread,
             terminal: call.terminal,
             is_of_all: true,
+            moved: None,
             calls: call.count.saturating_mul(call.times),
             unfinished: if call.unfinished { call.times } else { 0 },
             inside_ns: call.inside_ns.saturating_mul(call.times),
@@ -79,6 +86,8 @@ pub struct Stored<'a> {
     /// The rank, each of its windows an entry of its own; without times where there is an index.
     pub rank: Rank<'a>,
     pub(super) index: Option<RankIndex<'a>>,
+    /// True where classes stand for signatures, and there is no sequence.
+    pub(super) by_class: bool,
 }
 
 /// Reason that stored calls cannot be read.
@@ -90,7 +99,61 @@ impl<'a> Stored<'a> {
     pub fn of(run: &'a Run, number: u32) -> Option<Self> {
         let (mut rank, index) = run.indexed_rank(number)?;
         rank.trace.windows.spread_all();
-        Some(Self { rank, index })
+        Some(Self { rank, index, by_class: false })
+    }
+
+    /// The same for questions to the part of `selection` that tell calls apart by function, site and bytes: by the classes of
+    /// the index, where that is enough.
+    pub fn for_sums(run: &'a Run, number: u32, selection: &Selection, facts: Facts) -> Option<Self> {
+        let of_classes = || {
+            let (mut rank, index) = run.class_rank(number)?;
+            rank.trace.windows.spread_all();
+            // Of a window without times the sequence has the calls.
+            let windows = rank.trace.windows.entries();
+            let is_empty = |window: &WindowSummary| {
+                facts.calls.and_then(|slot| window.cells.get(slot)).is_some_and(|cell| cell.sum == 0.0)
+            };
+            let is_known = |&(at, timed): &(usize, bool)| timed || is_empty(&windows[at]);
+            let is_whole =
+                !selection.cuts_time() || touched(&rank, selection, facts, false).iter().all(is_known);
+            is_whole.then_some(Self { rank, index: Some(index), by_class: true })
+        };
+        of_classes().or_else(|| Self::of(run, number))
+    }
+
+    /// All recorded calls, by thread and terminal.
+    pub fn totals(&self) -> Vec<Vec<u64>> {
+        if let Some(classes) = self.classes().filter(|_| self.by_class) {
+            return classes.calls();
+        }
+        let threads = self.rank.structure.threads.iter();
+        let counts = threads.map(|thread| {
+            let mut counts = vec![0u64; thread.signatures.len()];
+            for (terminal, count) in thread.grammar.totals() {
+                if let Some(sum) = counts.get_mut(terminal as usize) {
+                    *sum = sum.saturating_add(count);
+                }
+            }
+            counts
+        });
+        counts.collect()
+    }
+
+    /// Bytes that a call of each terminal moves, by thread, in a job of so many `ranks`; `None` where they are not known.
+    pub fn bytes(&self, ranks: u32) -> Vec<Vec<Option<u64>>> {
+        match self.classes().filter(|_| self.by_class) {
+            Some(classes) => vec![classes.bytes(); self.rank.structure.threads.len()],
+            None => bytes(&self.rank.structure, ranks),
+        }
+    }
+
+    fn classes(&self) -> Option<&Classes> {
+        self.index.as_ref()?.classes()
+    }
+
+    /// A reader of the calls of the index.
+    pub(super) fn reader<'b>(&'b self, index: &'b RankIndex<'_>) -> CallReader<'b> {
+        if self.by_class { index.class_reader() } else { index.reader(&self.rank.structure) }
     }
 
     /// Settings of the times; `None` without times.
@@ -125,10 +188,12 @@ impl<'a> Stored<'a> {
         mut each: impl FnMut(&TimedCall),
     ) -> Result<(), Damaged> {
         let Some(index) = &self.index else { return self.decoded(selection, numbers, each) };
-        let mut reader = index.reader(&self.rank.structure);
+        let mut reader = self.reader(index);
+        // Groups of classes do not tell signatures.
+        let has_groups = self.by_class || index.classes().is_none();
         for chunk in index.chunks() {
             let Some(part) = self.part(chunk, selection, &mut numbers) else { continue };
-            if chunk.has_groups() && part.is_uncut() {
+            if has_groups && chunk.has_groups() && part.is_uncut() {
                 let read = chunk.groups(|group| each(&self.group(&part, group)));
                 read.ok_or(Damaged)?;
                 continue;
@@ -151,10 +216,15 @@ impl<'a> Stored<'a> {
         let Some(index) = &self.index else {
             return self.decoded(selection, numbers, |call| each(&TimedSum::of(call, settings)));
         };
-        let mut reader = index.reader(&self.rank.structure);
+        let mut reader = self.reader(index);
+        let own = index.classes().filter(|_| !self.by_class).map(|classes| self.own_terminals(classes));
         for chunk in index.chunks() {
             let Some(part) = self.part(chunk, selection, &mut numbers) else { continue };
-            let sums = chunk.sums().filter(|_| !chunk.is_unfinished);
+            let mut sums = chunk.sums().filter(|_| !chunk.is_unfinished);
+            if let Some(own) = &own {
+                let of = |class: u32| own[part.thread].get(class as usize).copied().unwrap_or(0);
+                sums.iter_mut().flatten().for_each(|sum| sum.terminal = of(sum.terminal));
+            }
             // Calls between them that have no times do not belong to the part.
             let is_uncut = part.outside || part.inside && chunk.is_dense() == Some(true);
             if let Some(sums) = sums.as_ref().filter(|_| is_uncut) {
@@ -179,6 +249,20 @@ impl<'a> Stored<'a> {
             left.values().filter(|sum| sum.calls > 0).for_each(|sum| each(&outside.sum(sum)));
         }
         Ok(())
+    }
+
+    /// By thread and class, a terminal with the function and the site of the class.
+    fn own_terminals(&self, classes: &Classes) -> Vec<Vec<u32>> {
+        let threads = self.rank.structure.threads.iter();
+        let own = threads.map(|thread| {
+            let mut terminals: FxHashMap<(u16, u32), u32> = FxHashMap::default();
+            for (terminal, own) in (0..).zip(&thread.signatures) {
+                terminals.entry((own.function, own.site)).or_insert(terminal);
+            }
+            let of = |class: &Signature| terminals.get(&(class.function, class.site)).copied().unwrap_or(0);
+            classes.signatures().iter().map(of).collect()
+        });
+        own.collect()
     }
 
     /// Function and site of a terminal.
@@ -313,6 +397,7 @@ impl ChunkPart<'_> {
             thread: self.thread,
             terminal: sum.terminal,
             is_of_all: false,
+            moved: sum.bytes,
             calls: sum.calls,
             unfinished: 0,
             inside_ns: if self.inside { sum.duration_ns } else { 0 },

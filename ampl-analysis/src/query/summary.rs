@@ -8,13 +8,13 @@ use ampl_reader::selection::Selection;
 use ampl_reader::sites::Symbols;
 use ampl_trace::model::Level;
 use ampl_trace::totals::SEVERAL;
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::bytes::bytes;
 use super::estimated::{Sample, Total};
 use super::keys::Keys;
-use super::part::{Extent, Facts, absent, read_sums};
+use super::part::{Extent, Facts, RankPart, Summed, absent, read_sums};
 use super::regions::{Visits, regions};
 use super::stored::Stored;
 
@@ -91,6 +91,92 @@ struct Sums {
     error_ns: f64,
 }
 
+/// Keys by thread and terminal.
+type Names = Vec<Vec<Option<u32>>>;
+
+/// Sums of a rank.
+struct RankSums {
+    part: RankPart,
+    /// By key and window.
+    own: BTreeMap<(u32, Option<usize>), Timed>,
+}
+
+/// Times of a key in a window, added up.
+#[derive(Default)]
+struct Timed {
+    ns: f64,
+    calls: f64,
+    unfinished: u64,
+    error_ns: f64,
+}
+
+impl RankSums {
+    fn of(stored: &Stored<'_>, names: &Names, selection: &Selection, facts: Facts, times: bool) -> Self {
+        let mut own: BTreeMap<_, Timed> = BTreeMap::new();
+        let part = read_sums(stored, selection, facts, times, |call| {
+            let Some(key) = names[call.thread].get(call.terminal as usize).copied().flatten() else { return };
+            if call.inside_ns == 0 && !call.belongs && call.unfinished == 0 {
+                return;
+            }
+            let sum = own.entry((key, call.window)).or_default();
+            sum.unfinished += call.unfinished;
+            if call.inside_ns > 0 || call.belongs {
+                sum.ns += call.inside_ns as f64;
+                sum.calls += if call.belongs { call.calls as f64 } else { 0.0 };
+                sum.error_ns += call.error_ns;
+            }
+        });
+        Self { part, own }
+    }
+
+    /// Adds them to those of all ranks.
+    fn add_to(
+        self,
+        sums: &mut [Sums],
+        sample: &mut Sample<'_>,
+        stored: &Stored<'_>,
+        names: &Names,
+        moved: &[Vec<Option<u64>>],
+    ) {
+        let mut numbers: FxHashMap<usize, u32> = FxHashMap::default();
+        let windows = stored.rank.trace.windows.entries();
+        for &(index, timed) in &self.part.windows {
+            numbers.insert(index, sample.add(stored.rank.trace.process.rank, &windows[index], timed));
+        }
+        for ((key, window), Timed { ns, calls, unfinished, error_ns }) in self.own {
+            let sums = &mut sums[key as usize];
+            sums.unfinished += unfinished;
+            sums.error_ns += error_ns;
+            match window.and_then(|window| numbers.get(&window)) {
+                Some(&number) => sums.windows.push((number, ns, calls)),
+                // A call that ends behind the part.
+                None => {
+                    sums.elsewhere_ns += ns;
+                    sums.elsewhere_calls += calls;
+                }
+            }
+        }
+        for ((counts, names), moved) in self.part.counts.iter().zip(names).zip(moved) {
+            for ((&count, name), &moved) in counts.iter().zip(names).zip(moved) {
+                let Some(key) = name.filter(|_| count > 0) else { continue };
+                sums[key as usize].add(count, moved.map(|moved| moved.saturating_mul(count)));
+            }
+        }
+        for &Summed { thread, terminal, calls, bytes } in &self.part.summed {
+            let Some(key) = names[thread].get(terminal as usize).copied().flatten() else { continue };
+            sums[key as usize].add(calls, bytes);
+        }
+    }
+}
+
+impl Sums {
+    /// Adds calls, and the bytes that they move where these are known.
+    fn add(&mut self, calls: u64, bytes: Option<u64>) {
+        self.calls = self.calls.saturating_add(calls);
+        self.bytes = self.bytes.zip(bytes).map(|(sum, bytes)| sum.saturating_add(bytes));
+    }
+}
+
 /// Calls and time of a key over the whole run, by the census.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
@@ -113,54 +199,20 @@ pub fn summary(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) ->
         false => FxHashMap::default(),
     };
     let from_census = !counted.is_empty();
-    for number in run.ranks().into_iter().filter(|&rank| selection.takes_rank(rank)) {
-        let Some(stored) = Stored::of(run, number) else { continue };
-        let rank = &stored.rank;
-        let names = keys.of_rank(rank);
+    let numbers: Vec<u32> = run.ranks().into_iter().filter(|&rank| selection.takes_rank(rank)).collect();
+    // As many ranks as there are threads are in memory.
+    for numbers in numbers.chunks(rayon::current_num_threads()) {
+        let stored = numbers.par_iter().map(|&number| Stored::for_sums(run, number, selection, facts));
+        let stored: Vec<Stored<'_>> = stored.collect::<Vec<_>>().into_iter().flatten().collect();
+        let names: Vec<Names> = stored.iter().map(|stored| keys.of_rank(&stored.rank)).collect();
         sums.resize(keys.all().len(), Sums { bytes: Some(0), ..Sums::default() });
-        let moved = bytes(&rank.structure, ranks);
-        // Where a window's times are added up, by key: its time and calls.
-        let mut own: FxHashMap<(u32, Option<usize>), (f64, f64)> = FxHashMap::default();
-        let part = read_sums(&stored, selection, facts, !from_census, |call| {
-            let Some(key) = names[call.thread].get(call.terminal as usize).copied().flatten() else { return };
-            sums[key as usize].unfinished += call.unfinished;
-            if call.inside_ns == 0 && !call.belongs {
-                return;
-            }
-            let sum = own.entry((key, call.window)).or_default();
-            sum.0 += call.inside_ns as f64;
-            sum.1 += if call.belongs { call.calls as f64 } else { 0.0 };
-            sums[key as usize].error_ns += call.error_ns;
-        });
-        let mut numbers: FxHashMap<usize, u32> = FxHashMap::default();
-        let windows = rank.trace.windows.entries();
-        for &(index, timed) in &part.windows {
-            numbers.insert(index, sample.add(number, &windows[index], timed));
+        let found = stored.par_iter().zip(&names);
+        let found = found.map(|(stored, names)| RankSums::of(stored, names, selection, facts, !from_census));
+        for ((stored, names), found) in stored.iter().zip(&names).zip(found.collect::<Vec<_>>()) {
+            extent.add(stored, &found.part, cuts);
+            found.add_to(&mut sums, &mut sample, stored, names, &stored.bytes(ranks));
+            rank_done();
         }
-        let mut own: Vec<_> = own.into_iter().collect();
-        own.sort_unstable_by_key(|(key, _)| *key);
-        for ((key, window), (ns, calls)) in own {
-            let sums = &mut sums[key as usize];
-            match window.and_then(|window| numbers.get(&window)) {
-                Some(&number) => sums.windows.push((number, ns, calls)),
-                // A call that ends behind the part.
-                None => {
-                    sums.elsewhere_ns += ns;
-                    sums.elsewhere_calls += calls;
-                }
-            }
-        }
-        for ((counts, names), moved) in part.counts.iter().zip(&names).zip(&moved) {
-            for ((&count, name), &moved) in counts.iter().zip(names).zip(moved) {
-                let Some(key) = name.filter(|_| count > 0) else { continue };
-                let sums = &mut sums[key as usize];
-                sums.calls = sums.calls.saturating_add(count);
-                let bytes = |sum: u64| Some(sum.saturating_add(moved?.saturating_mul(count)));
-                sums.bytes = sums.bytes.and_then(bytes);
-            }
-        }
-        extent.add(rank, &part, cuts);
-        rank_done();
     }
     extent.missing_ranks = absent(run, selection);
     sums.resize(keys.all().len(), Sums { bytes: Some(0), ..Sums::default() });

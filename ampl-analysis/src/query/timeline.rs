@@ -7,6 +7,7 @@ use ampl_core::units::RankSet;
 use ampl_reader::Run;
 use ampl_reader::selection::Selection;
 use ampl_trace::model::WindowSummary;
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -128,21 +129,31 @@ pub fn timeline(
     };
     let facts = Facts::of(run);
     let mut extent = Extent::default();
-    let mut rows = Vec::with_capacity(groups.len());
-    for members in groups {
-        let mut pixels: Vec<Pixel> = vec![Pixel::default(); width];
+    let row = |members: &Vec<u32>| {
+        let (mut pixels, mut extent) = (vec![Pixel::default(); width], Extent::default());
         let mut found = 0usize;
-        for rank in members.iter().filter_map(|&number| Stored::of(run, number)) {
+        let stored = |&number: &u32| Stored::for_sums(run, number, selection, facts);
+        for rank in members.iter().filter_map(stored) {
             add(&mut pixels, &rank, selection, facts, grid, &mut extent);
             found += 1;
-            rank_done();
         }
         let scale = grid.pixel_ns * found.max(1) as f64;
-        rows.push(Row {
+        let row = Row {
             rank: members.first().copied().unwrap_or(0),
             ranks: (members.len() > 1).then(|| RankSet::from_iter(members.iter().copied()).to_string()),
             shares: pixels.into_iter().map(|pixel| shares(pixel, scale)).collect(),
-        });
+        };
+        (row, extent)
+    };
+    let mut rows = Vec::with_capacity(groups.len());
+    // As many ranks as there are threads are in memory.
+    for groups in groups.chunks(rayon::current_num_threads()) {
+        let found: Vec<(Row, Extent)> = groups.par_iter().map(row).collect();
+        for (row, own) in found {
+            extent.join(own);
+            rows.push(row);
+        }
+        groups.iter().flatten().for_each(|_| rank_done());
     }
     rows.sort_by_key(|row| row.rank);
     extent.missing_ranks = absent(run, selection);
@@ -232,7 +243,7 @@ fn add(
         damaged: read.is_err(),
         ..RankPart::default()
     };
-    extent.add(rank, &part, selection.cuts_time());
+    extent.add(stored, &part, selection.cuts_time());
     let rest = match has_untimed(rank, facts, &part.windows, &timed_calls) {
         true => COMPUTE_OR_UNTIMED,
         false => COMPUTE,

@@ -12,7 +12,7 @@ impl Stored<'_> {
     pub fn visits(&self, selection: &Selection) -> Option<Vec<(usize, u32, Ended)>> {
         let index = self.index.as_ref()?;
         let last_ns = self.windows().last()?.end_ns;
-        let mut reader = index.reader(&self.rank.structure);
+        let mut reader = self.reader(index);
         let mut found = Vec::new();
         for (number, thread) in self.rank.structure.threads.iter().enumerate() {
             let regions = Regions::of(&thread.signatures);

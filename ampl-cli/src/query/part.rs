@@ -51,11 +51,13 @@ impl Part {
         Ok(selection)
     }
 
-    /// Takes or makes the index of the times of `run`, where `selection` needs times: all do with `always`, else those of a
+    /// Takes the index of the times of `run`. Makes one where `selection` needs times: all do with `always`, else those of a
     /// part of the time.
     pub fn index(&self, run: &mut Run, named: &RunArg, selection: &Selection, always: bool) {
         if always || selection.cuts_time() || self.index == Index::Build {
             prepare(run, named, self.index);
+        } else if self.index == Index::Auto {
+            run.take_index(&named.run);
         }
     }
 

@@ -211,7 +211,10 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
 
     /// The ranks that left something, ascending.
     pub fn ranks(&self) -> Vec<u32> {
-        let called = self.structure().into_iter().flat_map(JobStructure::ranks);
+        // Where all processes are known, no rank is known by its calls alone.
+        let lacks = self.lacks_processes();
+        let structure = lacks.then(|| self.structure().ok()).flatten();
+        let called = structure.into_iter().flat_map(JobStructure::ranks);
         let processes = self.processes().iter().map(|process| process.rank);
         let own = self.own_ranks();
         let mut ranks: Vec<u32> = own.chain(processes).chain(called).collect();
@@ -223,10 +226,15 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     /// Ranks of which there is something besides calls and facts about the process.
     fn own_ranks(&self) -> impl Iterator<Item = u32> {
         // Of files without damage the others say which ranks there are.
-        let lacks = self.processes().len() < self.run().ranks.max(1) as usize;
+        let lacks = self.lacks_processes();
         let of_many = self.of_many.iter().filter(move |_| lacks).filter_map(|many| self.contents(many).ok());
         let of_many = of_many.flatten().map(|&(rank, _)| rank);
         self.of_ranks.iter().map(|&(rank, _)| rank).chain(of_many)
+    }
+
+    /// True where facts about some of the job's processes are not there.
+    fn lacks_processes(&self) -> bool {
+        self.processes().len() < self.run().ranks.max(1) as usize
     }
 
     /// Contents of a section of several ranks, ascending by rank.
@@ -263,12 +271,13 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     /// Facts, windows, times and places of `rank`, and the damage of its sections; `None` where it left nothing. Reads
     /// no section of another rank.
     pub fn rank(&self, rank: u32) -> Option<(RankTrace, Vec<Damage>)> {
-        self.rank_with(rank, true)
+        self.rank_with(rank, true, true)
     }
 
-    /// As [`rank`](Self::rank), without the times unless they are wanted.
-    pub fn rank_with(&self, rank: u32, times: bool) -> Option<(RankTrace, Vec<Damage>)> {
-        let sites = self.structure().ok().and_then(|structure| structure.sites(rank));
+    /// As [`rank`](Self::rank), without the times, and the sites that the structure has, unless they are wanted.
+    pub fn rank_with(&self, rank: u32, times: bool, sites: bool) -> Option<(RankTrace, Vec<Damage>)> {
+        let structure = sites.then(|| self.structure().ok()).flatten();
+        let sites = structure.and_then(|structure| structure.sites(rank));
         let process = self.process(rank);
         let nothing = self.sections_of(rank).is_empty() && sites.is_none() && process.is_none();
         if nothing && !self.own_ranks().any(|own| own == rank) {

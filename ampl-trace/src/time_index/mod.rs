@@ -6,9 +6,11 @@
 //! A chunk's calls are in *blocks*, each with the time of every function: a timeline reads the calls of few blocks.
 //!
 //! An index is of one trace file, whose [identity](Header::identity) it has, and holds nothing that the trace has not.
-//! Which calls they are is not in it: the structure of the trace has that, from any call on.
+//! Which calls they are is not in it where the structure of the trace has that, from any call on, soon enough: else it has
+//! the [classes](Classes) of the calls.
 
 mod ans;
+mod classes;
 mod models;
 mod read;
 mod tables;
@@ -17,6 +19,7 @@ mod tests;
 mod visits;
 mod write;
 
+pub use classes::{Classes, OfTerminals};
 pub use read::{Block, Call, CallReader, Chunk, Group, Header, RankIndex, Sections, Sum};
 pub use visits::{Ended, Regions, Visits};
 pub use write::{RANK_HEAD_BYTES, encode, put_header, put_rank};
@@ -25,7 +28,7 @@ use crate::record::CALL_MISS;
 use crate::structure::Signature;
 
 /// First bytes of an index.
-const MAGIC: [u8; 8] = *b"AMPLIDX2";
+const MAGIC: [u8; 8] = *b"AMPLIDX3";
 /// Most stored calls of a chunk.
 const CHUNK: usize = 1 << 16;
 /// Most stored calls of a block: the first that makes an index small enough.
@@ -34,9 +37,9 @@ const BLOCKS: [usize; 2] = [1024, 4096];
 /// A stored call, as it is coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
-    /// Number of its signature.
+    /// Number of its signature; of its class, where there are classes.
     terminal: u32,
-    /// Context of its numbers, by its signature.
+    /// Context of its numbers, by that number.
     context: u16,
     /// True where it may stand for any number of calls.
     folds: bool,

@@ -10,8 +10,10 @@ use super::tables::{Counts, Numbers, Table, cost};
 use crate::structure::Signature;
 use crate::varint::{Reader, put};
 
-/// Number of kinds: gaps, durations, numbers of polls.
-const KINDS: usize = 3;
+/// Number of kinds: gaps, durations, numbers of polls, classes.
+const KINDS: usize = 4;
+/// The last kind, where there are classes.
+const CLASSES: usize = 3;
 /// Most signatures with frequencies of their own.
 const MOST_SIGNATURES: usize = 96;
 /// Most functions with frequencies of their own.
@@ -225,23 +227,46 @@ struct Kind {
     splits: Vec<Split>,
 }
 
-/// Levels of gaps and of durations, in a block.
+/// What calls of a block so far tell of the next one.
 #[derive(Clone, Debug, Default)]
-pub struct Levels([i32; 2]);
+pub struct Levels {
+    /// Levels of gaps and of durations.
+    levels: [i32; 2],
+    /// Context of the latest call, that of the latest call in another one, and calls in a row in the same.
+    last: u16,
+    other: u16,
+    row: u8,
+}
 
 impl Levels {
     /// The level of a kind, as a size.
     #[inline]
     fn size(&self, kind: usize) -> u8 {
         let middle = SIZES as i32 / 2;
-        ((self.0[kind] >> 4) + middle).clamp(0, SIZES as i32 - 1) as u8
+        ((self.levels[kind] >> 4) + middle).clamp(0, SIZES as i32 - 1) as u8
     }
 
     /// Follows a number of a signature whose logarithms have that mean.
     #[inline]
     fn follow(&mut self, kind: usize, number: u64, mean: i32) {
         let distance = (log(number) - mean).clamp(-FAR, FAR) * UNIT;
-        self.0[kind] += (distance - self.0[kind]) >> FOLLOWS[kind];
+        self.levels[kind] += (distance - self.levels[kind]) >> FOLLOWS[kind];
+    }
+
+    /// Sizes that the class of the next call depends on, besides the context of the latest.
+    #[inline]
+    fn before(&self) -> [u8; 2] {
+        [self.row, self.other.min(SIZES as u16 - 1) as u8]
+    }
+
+    /// Follows a call in that context.
+    #[inline]
+    fn pass(&mut self, context: u16) {
+        if context == self.last {
+            self.row = (self.row + 1).min(SIZES as u8 - 1);
+        } else {
+            (self.other, self.last, self.row) = (self.last, context, 1);
+        }
     }
 }
 
@@ -250,6 +275,8 @@ impl Levels {
 pub struct Models {
     /// Contexts of signatures.
     pub contexts: Contexts,
+    /// True where the numbers of signatures, which are those of classes, are coded.
+    pub has_classes: bool,
     kinds: [Kind; KINDS],
 }
 
@@ -259,8 +286,9 @@ impl Models {
         contexts: Contexts,
         blocks: impl Iterator<Item = &'a [Entry]> + Clone,
         is_open: bool,
+        has_classes: bool,
     ) -> Self {
-        let mut models = Self { contexts, kinds: Default::default() };
+        let mut models = Self { contexts, has_classes, kinds: Default::default() };
         let length = models.contexts.len();
         for kind in 0..2 {
             let mut sums = vec![(0i64, 0i64); length];
@@ -281,8 +309,13 @@ impl Models {
         let ranges: Vec<_> =
             sizes.iter().map(|kinds| kinds.map(|own| own.map(|own| Ranges::even(&own)))).collect();
         for (kind, own) in models.kinds.iter_mut().enumerate() {
-            let numbers = |entry: &Entry| [entry.gap, entry.duration_ns, entry.count][kind];
-            let coded = blocks.clone().flatten().filter(|entry| kind < 2 || entry.folds);
+            let numbers =
+                |entry: &Entry| [entry.gap, entry.duration_ns, entry.count, entry.terminal.into()][kind];
+            let coded = blocks.clone().flatten().filter(|entry| match kind {
+                2 => entry.folds,
+                CLASSES => has_classes,
+                _ => true,
+            });
             own.numbers = Numbers::of(coded.map(numbers));
         }
         let cells = |ranges: &[[Ranges; 2]; KINDS]| {
@@ -313,6 +346,10 @@ impl Models {
             let mut levels = Levels::default();
             for entry in entries {
                 let context = usize::from(entry.context);
+                if self.has_classes {
+                    each(CLASSES, usize::from(levels.last), entry.terminal.into(), levels.before());
+                    levels.pass(entry.context);
+                }
                 each(0, context, entry.gap, [levels.size(1), levels.size(0)]);
                 each(1, context, entry.duration_ns, [levels.size(1), size(entry.gap)]);
                 if entry.folds {
@@ -336,6 +373,14 @@ impl Models {
         encoder.finish(out);
     }
 
+    /// Class of the next call, where there are classes.
+    #[inline]
+    pub fn take_class(&self, decoder: &mut Decoder<'_>, levels: &Levels) -> Option<u32> {
+        let classes = &self.kinds[CLASSES];
+        let table = classes.splits.get(usize::from(levels.last))?.table(levels.before());
+        u32::try_from(table.take(&classes.numbers, decoder)).ok()
+    }
+
     /// Gap, duration and count of the next call, which has that context, and which folds or not.
     #[inline]
     pub fn take(
@@ -345,8 +390,11 @@ impl Models {
         context: u16,
         folds: bool,
     ) -> Option<(u64, u64, u64)> {
-        let [gaps, durations, counts] = &self.kinds;
+        let [gaps, durations, counts, _] = &self.kinds;
         let at = usize::from(context);
+        if self.has_classes {
+            levels.pass(context);
+        }
         let sizes = [levels.size(1), levels.size(0)];
         let gap = gaps.splits.get(at)?.table(sizes).take(&gaps.numbers, decoder);
         let table = durations.splits.get(at)?.table([sizes[0], size(gap)]);
@@ -363,7 +411,7 @@ impl Models {
     /// Appends the frequencies to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         self.contexts.write(out);
-        for kind in &self.kinds {
+        for kind in &self.kinds[..self.kinds_coded()] {
             kind.numbers.write(out);
             kind.means.iter().for_each(|&mean| put(out, mean as u64));
             kind.splits.iter().for_each(|split| split.write(out));
@@ -371,10 +419,11 @@ impl Models {
     }
 
     /// The frequencies that [`write`](Self::write) appended; `None` where they are none.
-    pub fn read(reader: &mut Reader<'_>) -> Option<Self> {
+    pub fn read(reader: &mut Reader<'_>, has_classes: bool) -> Option<Self> {
         let contexts = Contexts::read(reader)?;
-        let mut kinds: [Kind; KINDS] = Default::default();
-        for (at, kind) in kinds.iter_mut().enumerate() {
+        let mut models = Self { contexts, has_classes, kinds: Default::default() };
+        let (contexts, coded) = (&models.contexts, models.kinds_coded());
+        for (at, kind) in models.kinds[..coded].iter_mut().enumerate() {
             kind.numbers = Numbers::read(reader)?;
             for _ in 0..if at < 2 { contexts.len() } else { 0 } {
                 kind.means.push(i32::try_from(reader.get()?).ok().filter(|&mean| mean <= 64 * PARTS)?);
@@ -383,6 +432,11 @@ impl Models {
                 kind.splits.push(Split::read(&kind.numbers, reader)?);
             }
         }
-        Some(Self { contexts, kinds })
+        Some(models)
+    }
+
+    /// Number of kinds that numbers are coded of.
+    fn kinds_coded(&self) -> usize {
+        if self.has_classes { KINDS } else { CLASSES }
     }
 }

@@ -7,7 +7,7 @@ use super::ans::Decoder;
 use super::models::{Levels, Models};
 use super::visits::Visits;
 use super::write::{RANK_HEAD_BYTES, end};
-use super::{CHUNK, MAGIC, folds};
+use super::{CHUNK, Classes, MAGIC, folds};
 use crate::structure::RankStructure;
 use crate::timed::{Numbers, Position};
 use crate::timing::Settings;
@@ -66,6 +66,7 @@ impl Iterator for Sections<'_> {
 #[derive(Debug)]
 pub struct RankIndex<'a> {
     settings: Settings,
+    classes: Option<Classes>,
     models: Models,
     chunks: Vec<Chunk<'a>>,
 }
@@ -89,6 +90,8 @@ pub struct Chunk<'a> {
     /// Entries of a block that is full.
     block: usize,
     base_ns: i64,
+    /// True where classes stand for signatures.
+    has_classes: bool,
     groups: &'a [u8],
     sums: &'a [u8],
     visits: &'a [u8],
@@ -97,12 +100,14 @@ pub struct Chunk<'a> {
 }
 
 /// Calls of a function at a site.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
-    /// One of their signatures.
+    /// One of their signatures, or classes.
     pub terminal: u32,
     /// Number of them.
     pub calls: u64,
+    /// Bytes that they move, where there are classes and these are known.
+    pub bytes: Option<u64>,
     /// Time in them.
     pub duration_ns: u64,
     /// Largest error of it.
@@ -112,7 +117,7 @@ pub struct Sum {
 /// Calls alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Their signature.
+    /// Their signature, or class.
     pub terminal: u32,
     /// Duration of each.
     pub duration_ns: u64,
@@ -125,7 +130,7 @@ pub struct Group {
 /// A stored call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Its signature.
+    /// Its signature; its class where these are read.
     pub terminal: u32,
     /// Start, nanoseconds since T0.
     pub start_ns: i64,
@@ -153,8 +158,10 @@ pub struct Block<'a> {
 #[derive(Debug)]
 pub struct CallReader<'a> {
     models: &'a Models,
-    /// Positions in the threads, and contexts and folding by terminal.
+    /// Positions in the threads, and contexts and folding by terminal; none where classes are read.
     threads: Vec<(Position<'a>, Vec<(u16, bool)>)>,
+    /// Contexts and folding by class.
+    classes: Vec<(u16, bool)>,
 }
 
 impl CallReader<'_> {
@@ -167,6 +174,9 @@ impl CallReader<'_> {
 
     /// Passes the calls of `block` to `each`, in their order; `None` where they cannot be read.
     pub fn block(&mut self, block: &Block<'_>, mut each: impl FnMut(Call)) -> Option<()> {
+        if self.threads.is_empty() {
+            return self.classes(block, each);
+        }
         let mut threads = self.threads.iter_mut();
         let (position, signatures) = threads.find(|(at, _)| at.thread.thread == block.thread)?;
         let mut decoder = Decoder::new(block.payload)?;
@@ -177,9 +187,27 @@ impl CallReader<'_> {
         let mut levels = Levels::default();
         for _ in 0..block.entries {
             let terminal = position.seek(seq)?.number;
-            let &(context, folds) = signatures.get(terminal as usize)?;
+            let &(context, folds) = match self.models.has_classes {
+                true => self.classes.get(self.models.take_class(&mut decoder, &levels)? as usize)?,
+                false => signatures.get(terminal as usize)?,
+            };
             let (gap, duration_ns, count) = self.models.take(&mut decoder, &mut levels, context, folds)?;
             seq = position.seq.saturating_add(count.max(1));
+            let start_ns = end_ns.wrapping_add(unzigzag(gap));
+            end_ns = end(start_ns, duration_ns);
+            each(Call { terminal, start_ns, duration_ns, count });
+        }
+        Some(())
+    }
+
+    /// The same by class: no structure is read.
+    fn classes(&self, block: &Block<'_>, mut each: impl FnMut(Call)) -> Option<()> {
+        let mut decoder = Decoder::new(block.payload)?;
+        let (mut end_ns, mut levels) = (block.base_ns, Levels::default());
+        for _ in 0..block.entries {
+            let terminal = self.models.take_class(&mut decoder, &levels)?;
+            let &(context, folds) = self.classes.get(terminal as usize)?;
+            let (gap, duration_ns, count) = self.models.take(&mut decoder, &mut levels, context, folds)?;
             let start_ns = end_ns.wrapping_add(unzigzag(gap));
             end_ns = end(start_ns, duration_ns);
             each(Call { terminal, start_ns, duration_ns, count });
@@ -189,19 +217,26 @@ impl CallReader<'_> {
 }
 
 /// A signed number; wraps where an index is of no encoder.
-fn signed(reader: &mut Reader<'_>) -> Option<i64> {
+pub(super) fn signed(reader: &mut Reader<'_>) -> Option<i64> {
     reader.get().map(unzigzag)
 }
 
 impl<'a> RankIndex<'a> {
+    /// True where the index in `bytes` has classes.
+    pub fn has_classes(bytes: &[u8]) -> bool {
+        head(bytes).is_some_and(|(.., classes, _)| !classes.is_empty())
+    }
+
     /// The index in `bytes`; `None` where they are none.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
-        let (error, rest) = bytes.split_first_chunk::<8>()?;
+        let (settings, block, classes, rest) = head(bytes)?;
         let mut reader = Reader::new(rest);
-        let error = f64::from_bits(u64::from_le_bytes(*error));
-        let settings = Settings { error, floor_ns: reader.get()? };
-        let block = usize::try_from(reader.get()?).ok().filter(|&block| (1..=CHUNK).contains(&block))?;
-        let models = Models::read(&mut reader)?;
+        let has_classes = !classes.is_empty();
+        let classes = match has_classes {
+            true => Some(Classes::read(classes)?),
+            false => None,
+        };
+        let models = Models::read(&mut reader, has_classes)?;
         let meta = take(&mut reader)?;
         let mut payload = &rest[reader.position()..];
         let mut reader = Reader::new(meta);
@@ -231,6 +266,7 @@ impl<'a> RankIndex<'a> {
                 entries,
                 block,
                 base_ns,
+                has_classes,
                 groups,
                 sums,
                 visits,
@@ -238,12 +274,17 @@ impl<'a> RankIndex<'a> {
                 payload: own,
             });
         }
-        Some(Self { settings, models, chunks })
+        Some(Self { settings, classes, models, chunks })
     }
 
     /// Settings that the times were kept with.
     pub fn settings(&self) -> Settings {
         self.settings
+    }
+
+    /// Classes of the calls, where the index has them.
+    pub fn classes(&self) -> Option<&Classes> {
+        self.classes.as_ref()
     }
 
     /// The chunks, in the order of the times.
@@ -258,11 +299,30 @@ impl<'a> RankIndex<'a> {
             let folding = contexts.into_iter().zip(thread.signatures.iter().map(folds));
             (Position::new(thread, Rc::new(Numbers::of(&thread.signatures))), folding.collect())
         });
-        CallReader { models: &self.models, threads: threads.collect() }
+        CallReader { threads: threads.collect(), ..self.class_reader() }
+    }
+
+    /// A reader of the calls by class, where the index has classes.
+    pub fn class_reader(&self) -> CallReader<'_> {
+        let classes = self.classes.as_ref().map_or(&[][..], |classes| classes.signatures());
+        let contexts = self.models.contexts.by_terminal(classes);
+        let classes = contexts.into_iter().zip(classes.iter().map(folds)).collect();
+        CallReader { models: &self.models, threads: Vec::new(), classes }
     }
 }
 
-fn take<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
+/// Settings, entries of a block, classes, and what is behind them.
+fn head(bytes: &[u8]) -> Option<(Settings, usize, &[u8], &[u8])> {
+    let (error, rest) = bytes.split_first_chunk::<8>()?;
+    let mut reader = Reader::new(rest);
+    let error = f64::from_bits(u64::from_le_bytes(*error));
+    let settings = Settings { error, floor_ns: reader.get()? };
+    let block = usize::try_from(reader.get()?).ok().filter(|&block| (1..=CHUNK).contains(&block))?;
+    let classes = take(&mut reader)?;
+    Some((settings, block, classes, &rest[reader.position()..]))
+}
+
+pub(super) fn take<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
     let length = usize::try_from(reader.get()?).ok()?;
     reader.take(length)
 }
@@ -304,7 +364,8 @@ impl<'a> Chunk<'a> {
             terminal = terminal.checked_add(u32::try_from(reader.get()?).ok()?)?;
             let (calls, duration_ns) = (reader.get()?, reader.get()?);
             let error = u64::from_le_bytes(*reader.take(8)?.first_chunk()?);
-            sums.push(Sum { terminal, calls, duration_ns, error_ns: f64::from_bits(error) });
+            let bytes = if self.has_classes { reader.get()?.checked_sub(1) } else { None };
+            sums.push(Sum { terminal, calls, bytes, duration_ns, error_ns: f64::from_bits(error) });
         }
         Some(sums)
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Call, RankIndex, encode};
+use super::{Call, Classes, RankIndex, encode};
 use crate::record::{CALL_MISS, CALL_UNFINISHED, GAP};
 use crate::structure::{RankStructure, Signature, ThreadStructure};
 use crate::timed::for_each;
@@ -25,7 +25,7 @@ fn signature(function: u16, flags: u8) -> Signature {
     Signature { function, flags, ..Signature::default() }
 }
 
-/// Signatures: two calls, a failed poll, a gap of the record, a call that has not returned.
+/// Signatures: two calls, a failed poll, a gap of the record, a call that has not returned, the first with another word.
 fn signatures() -> Vec<Signature> {
     vec![
         signature(1, 0),
@@ -33,6 +33,7 @@ fn signatures() -> Vec<Signature> {
         signature(3, CALL_MISS),
         signature(GAP, 0),
         signature(1, CALL_UNFINISHED),
+        Signature { words: vec![7], ..signature(1, 0) },
     ]
 }
 
@@ -89,6 +90,7 @@ type ByWindow = BTreeMap<(u32, u64), Vec<Call>>;
 /// Returns the number of sums by function and site.
 fn check(settings: Settings, threads: &[Vec<Stored>]) -> usize {
     let (structure, times) = rank(settings, threads);
+    check_classes(&structure, &times);
     let mut naive = ByWindow::new();
     for_each(&structure, &mut Decoder::new(&times).unwrap(), |window, terminal, time| {
         let Time { start_ns, duration_ns, count } = time;
@@ -96,7 +98,7 @@ fn check(settings: Settings, threads: &[Vec<Stored>]) -> usize {
         naive.entry((window.thread, window.window)).or_default().push(call);
     })
     .unwrap();
-    let bytes = encode(&structure, &times, usize::MAX).unwrap().unwrap();
+    let bytes = encode(&structure, &times, None, usize::MAX).unwrap().unwrap();
     let index = RankIndex::read(&bytes).unwrap();
     assert_eq!(index.settings(), Decoder::new(&times).unwrap().settings());
     let mut reader = index.reader(&structure);
@@ -156,11 +158,54 @@ fn check(settings: Settings, threads: &[Vec<Stored>]) -> usize {
     summed
 }
 
+/// Bytes that calls of each terminal move: the first and the last share a class.
+const BYTES: [Option<u64>; 6] = [Some(8), Some(9), None, Some(0), Some(u64::MAX), Some(8)];
+
+/// An index with classes has the same calls, by signature and by class, and sums of their bytes.
+fn check_classes(structure: &RankStructure, times: &[u8]) {
+    let bytes = vec![BYTES.to_vec(); structure.threads.len()];
+    let classes = Classes::of(structure, &bytes).expect("few");
+    let coded = encode(structure, times, Some(&classes), usize::MAX).unwrap().unwrap();
+    let index = RankIndex::read(&coded).unwrap();
+    assert!(RankIndex::has_classes(&coded));
+    assert_eq!(index.classes(), Some(&classes.0));
+    let mut naive = ByWindow::new();
+    for_each(structure, &mut Decoder::new(times).unwrap(), |window, terminal, time| {
+        let Time { start_ns, duration_ns, count } = time;
+        let call = Call { terminal: terminal.number, start_ns, duration_ns, count };
+        naive.entry((window.thread, window.window)).or_default().push(call);
+    })
+    .unwrap();
+    let (mut by_signature, mut by_class) = (index.reader(structure), index.class_reader());
+    let mut found = ByWindow::new();
+    for chunk in index.chunks() {
+        let (mut own, mut classed) = (Vec::new(), Vec::new());
+        by_signature.chunk(chunk, |call| own.push(call)).unwrap();
+        by_class.chunk(chunk, |call| classed.push(call)).unwrap();
+        let class = |call: &Call| classes.1[&chunk.thread][call.terminal as usize];
+        let expected: Vec<Call> = own.iter().map(|call| Call { terminal: class(call), ..*call }).collect();
+        assert_eq!(classed, expected);
+        for sum in chunk.sums().into_iter().flatten() {
+            let of = &classes.0.signatures()[sum.terminal as usize];
+            let own = own.iter().filter(|call| {
+                let signature = &structure.threads[0].signatures[call.terminal as usize];
+                (signature.function, signature.site) == (of.function, of.site)
+            });
+            let bytes = own.map(|call| Some(BYTES[call.terminal as usize]?.saturating_mul(call.count)));
+            let bytes = bytes.reduce(|sum, own| Some(sum?.saturating_add(own?))).flatten();
+            assert_eq!(sum.bytes, bytes.filter(|&bytes| bytes < u64::MAX));
+        }
+        found.entry((chunk.thread, chunk.window)).or_default().extend(own);
+    }
+    assert_eq!(found, naive);
+    assert!(!classes.0.structure(3).threads.iter().any(|thread| thread.signatures.is_empty()));
+}
+
 fn stored() -> impl Strategy<Value = Vec<Stored>> {
     let number = prop_oneof![4 => 0..50u64, 2 => 0..5000u64, 1 => 0..1u64 << 40];
-    let call = (0..4u32, number.clone(), -20..20i64, number, 1..5u64, 0..60u32);
+    let call = (0..5u32, number.clone(), -20..20i64, number, 1..5u64, 0..60u32);
     let call = call.prop_map(|(terminal, gap, less, duration_ns, polls, begins)| Stored {
-        terminal: if terminal == 3 { 4 } else { terminal },
+        terminal: if terminal >= 3 { terminal + 1 } else { terminal },
         gap_ns: if gap < 25 { gap as i64 + less } else { gap as i64 },
         duration_ns,
         polls,
@@ -181,7 +226,7 @@ proptest! {
     fn any_bytes_end(mut bytes: Vec<u8>, at: usize, value: u8) {
         let call = Stored { terminal: 0, gap_ns: 5, duration_ns: 9, polls: 1, begins: false };
         let (structure, times) = rank(Settings { error: 0.1, floor_ns: 0 }, &[vec![call; 700]]);
-        let mut index = encode(&structure, &times, usize::MAX).unwrap().unwrap();
+        let mut index = encode(&structure, &times, None, usize::MAX).unwrap().unwrap();
         let at = at % index.len();
         index[at] = value;
         bytes.splice(0..0, [0; 8]);
@@ -217,7 +262,7 @@ fn a_limit_makes_blocks_longer() {
         }
         (calls, blocks)
     };
-    let with = |most_bytes: usize| encode(&structure, &times, most_bytes).unwrap();
+    let with = |most_bytes: usize| encode(&structure, &times, None, most_bytes).unwrap();
     let short = with(usize::MAX).unwrap();
     let long = with(short.len() - 1).unwrap();
     assert!(long.len() < short.len());

@@ -8,8 +8,9 @@ use rustc_hash::FxHashMap;
 
 use super::ans::Encoder;
 use super::models::{Contexts, Models};
+use super::read::Sum;
 use super::visits::{Regions, Visits};
-use super::{BLOCKS, CHUNK, Entry, MAGIC};
+use super::{BLOCKS, CHUNK, Classes, Entry, MAGIC, OfTerminals};
 use crate::grammar::Grammar;
 use crate::record::CALL_UNFINISHED;
 use crate::structure::{RankStructure, Signature, ThreadStructure};
@@ -112,26 +113,34 @@ pub fn put_rank(out: &mut impl Write, rank: u32, bytes: &[u8]) -> io::Result<()>
 }
 
 /// Index of the `times` of a rank with that structure, in no more than `most_bytes`; `None` where that cannot be. Blocks
-/// are longer where they must.
+/// are longer where they must. With `classes` the index has those of the calls, unless it would be too large.
 ///
 /// # Errors
 /// [`Malformed`] where the times are not those of these calls.
 pub fn encode(
     structure: &RankStructure,
     times: &[u8],
+    classes: Option<&(Classes, OfTerminals)>,
     most_bytes: usize,
 ) -> Result<Option<Vec<u8>>, Malformed> {
-    for block in BLOCKS {
-        let bytes = encode_by(structure, times, block)?;
-        if bytes.len() <= most_bytes {
-            return Ok(Some(bytes));
+    for classes in classes.map(Some).into_iter().chain([None]) {
+        for block in BLOCKS {
+            let bytes = encode_by(structure, times, classes, block)?;
+            if bytes.len() <= most_bytes {
+                return Ok(Some(bytes));
+            }
         }
     }
     Ok(None)
 }
 
 /// The index with blocks of that many calls at most.
-fn encode_by(structure: &RankStructure, times: &[u8], block: usize) -> Result<Vec<u8>, Malformed> {
+fn encode_by(
+    structure: &RankStructure,
+    times: &[u8],
+    classes: Option<&(Classes, OfTerminals)>,
+    block: usize,
+) -> Result<Vec<u8>, Malformed> {
     let mut decoder = Decoder::new(times)?;
     let mut writer = Writer { block, ..Writer::default() };
     let settings = decoder.settings();
@@ -139,16 +148,25 @@ fn encode_by(structure: &RankStructure, times: &[u8], block: usize) -> Result<Ve
     writer.head.extend(settings.error.to_bits().to_le_bytes());
     put(&mut writer.head, settings.floor_ns);
     put(&mut writer.head, block as u64);
+    let mut own = Vec::new();
+    if let Some((classes, _)) = classes {
+        classes.write(&mut own);
+        writer.has_classes = true;
+    }
+    put(&mut writer.head, own.len() as u64);
+    writer.head.extend(own);
     for thread in &structure.threads {
-        writer.signatures.insert(thread.thread, &thread.signatures);
+        let signatures = classes.map_or(&thread.signatures[..], |(classes, _)| classes.signatures());
+        writer.signatures.insert(thread.thread, signatures);
         writer.walks.insert(thread.thread, Walk::of(thread));
     }
     let mut last: Option<(u64, u32, i64)> = None;
     for_each_at(structure, &mut decoder, |window, terminal, seq, time| {
         let begun = last.filter(|&(number, thread, _)| (number, thread) == (window.window, window.thread));
         let end_ns = begun.map_or(window.start_ns, |(_, _, end_ns)| end_ns);
+        let class = classes.and_then(|(_, of)| of.get(&window.thread)?.get(terminal.number as usize));
         let entry = Entry {
-            terminal: terminal.number,
+            terminal: class.copied().unwrap_or(terminal.number),
             context: 0,
             folds: terminal.folds,
             gap: zigzag(time.start_ns.wrapping_sub(end_ns)),
@@ -158,7 +176,7 @@ fn encode_by(structure: &RankStructure, times: &[u8], block: usize) -> Result<Ve
         };
         writer.add((window.thread, window.window), begun.is_some(), end_ns, seq, entry);
         if let Some(walk) = writer.walks.get_mut(&window.thread) {
-            walk.step(seq, &entry, time.start_ns);
+            walk.step(seq, &Entry { terminal: terminal.number, ..entry }, time.start_ns);
         }
         last = Some((window.window, window.thread, end(time.start_ns, time.duration_ns)));
     })?;
@@ -174,6 +192,7 @@ pub(super) fn end(start_ns: i64, duration_ns: u64) -> i64 {
 struct Writer<'a> {
     /// Most calls of a block.
     block: usize,
+    has_classes: bool,
     settings: Option<Settings>,
     signatures: FxHashMap<u32, &'a [Signature]>,
     walks: FxHashMap<u32, Walk<'a>>,
@@ -221,7 +240,7 @@ impl Writer<'_> {
                 let contexts = self.contexts(&waiting);
                 waiting.iter_mut().for_each(|chunk| self.assign(&contexts, chunk));
                 let blocks = waiting.iter().flat_map(|chunk| chunk.entries.chunks(self.block));
-                let models = Models::of(contexts, blocks, is_open);
+                let models = Models::of(contexts, blocks, is_open, self.has_classes);
                 models.write(&mut self.head);
                 models
             }
@@ -326,26 +345,35 @@ impl Writer<'_> {
         self.before = (chunk.window, chunk.calls.end, base_ns);
     }
 
-    /// Calls, times and errors of these entries by function and site, each by one of its terminals.
+    /// Calls, times and errors of these entries by function and site, each by one of its terminals; and bytes, where there
+    /// are classes.
     fn sums(&self, entries: &[Entry], signatures: &[Signature]) -> Vec<u8> {
-        let mut sums: FxHashMap<(u16, u32), (u32, u64, u64, f64)> = FxHashMap::default();
+        let mut sums: FxHashMap<(u16, u32), Sum> = FxHashMap::default();
         for entry in entries {
             let own = signatures.get(entry.terminal as usize);
             let place = own.map_or((0, 0), |own| (own.function, own.site));
-            let (_, calls, ns, error_ns) = sums.entry(place).or_insert((entry.terminal, 0, 0, 0.0));
-            *calls = calls.saturating_add(entry.count.max(1));
-            *ns = ns.saturating_add(entry.duration_ns);
-            *error_ns += self.settings.map_or(0.0, |settings| settings.error_ns(entry.duration_ns as f64));
+            let none = Sum { terminal: entry.terminal, bytes: Some(0), ..Sum::default() };
+            let sum = sums.entry(place).or_insert(none);
+            let calls = entry.count.max(1);
+            sum.calls = sum.calls.saturating_add(calls);
+            sum.duration_ns = sum.duration_ns.saturating_add(entry.duration_ns);
+            sum.error_ns += self.settings.map_or(0.0, |settings| settings.error_ns(entry.duration_ns as f64));
+            let bytes = own.and_then(|own| own.words.first()).map(|bytes| bytes.saturating_mul(calls));
+            sum.bytes = sum.bytes.zip(bytes).map(|(sum, bytes)| sum.saturating_add(bytes));
         }
         let mut sums: Vec<_> = sums.into_values().collect();
-        sums.sort_unstable_by_key(|&(terminal, ..)| terminal);
+        sums.sort_unstable_by_key(|sum| sum.terminal);
         let (mut out, mut before) = (Vec::new(), 0);
         put(&mut out, sums.len() as u64);
-        for (terminal, calls, ns, error_ns) in sums {
+        for Sum { terminal, calls, bytes, duration_ns, error_ns } in sums {
             put(&mut out, u64::from(terminal - before));
             put(&mut out, calls);
-            put(&mut out, ns);
+            put(&mut out, duration_ns);
             out.extend(error_ns.to_bits().to_le_bytes());
+            if self.has_classes {
+                // Too large a sum is not known.
+                put(&mut out, bytes.and_then(|bytes| bytes.checked_add(1)).unwrap_or(0));
+            }
             before = terminal;
         }
         out
