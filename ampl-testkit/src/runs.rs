@@ -13,6 +13,7 @@ use ampl_trace::decode::Call;
 use ampl_trace::format::{Writer, rank_parts};
 use ampl_trace::grammar::Builder;
 use ampl_trace::model::{Process, Site};
+use ampl_trace::record::{CALL_MISS, GAP};
 use ampl_trace::structure::{Comm, JobStructure, RankStructure, Signature, ThreadStructure};
 use ampl_trace::{RankTrace, RunInfo};
 
@@ -76,15 +77,26 @@ impl Caller {
     /// Calls `function` with these words from line `line`; equal calls are one terminal. Returns the terminal.
     pub fn call(&mut self, function: &str, line: u64, words: &[u64]) -> u32 {
         let function = Function::by_name(function).unwrap_or_else(|| panic!("no function {function}")).0;
-        self.signature(function, line, words)
+        self.signature(function, 0, line, words)
+    }
+
+    /// Polls by `function` in vain, likewise.
+    pub fn poll(&mut self, function: &str, line: u64, words: &[u64]) -> u32 {
+        let function = Function::by_name(function).unwrap_or_else(|| panic!("no function {function}")).0;
+        self.signature(function, CALL_MISS, line, words)
+    }
+
+    /// True where the calls of a terminal are polls in vain.
+    pub fn polls(&self, terminal: u32) -> bool {
+        self.signatures[terminal as usize].flags & CALL_MISS != 0
     }
 
     /// Calls that were counted and not recorded.
     pub fn gap(&mut self) {
-        self.signature(ampl_trace::record::GAP, 0, &[]);
+        self.signature(GAP, 0, 0, &[]);
     }
 
-    fn signature(&mut self, function: u16, line: u64, words: &[u64]) -> u32 {
+    fn signature(&mut self, function: u16, flags: u8, line: u64, words: &[u64]) -> u32 {
         let site = match line {
             0 => 0,
             _ => {
@@ -97,7 +109,7 @@ impl Caller {
                     + 1
             }
         };
-        let signature = Signature { function, flags: 0, site, words: words.to_vec() };
+        let signature = Signature { function, flags, site, words: words.to_vec() };
         let known = self.signatures.iter().position(|known| *known == signature);
         let terminal = known.unwrap_or_else(|| {
             self.signatures.push(signature);

@@ -41,6 +41,16 @@ impl Timed {
     /// Calls `function` from line `line`, until `end_ns`.
     pub fn until(&mut self, function: &str, line: u64, words: &[u64], end_ns: u64) {
         let terminal = self.caller.call(function, line, words);
+        self.made(terminal, function, line, end_ns);
+    }
+
+    /// Polls by `function` in vain from line `line`, until `end_ns`.
+    pub fn polls_until(&mut self, function: &str, line: u64, words: &[u64], end_ns: u64) {
+        let terminal = self.caller.poll(function, line, words);
+        self.made(terminal, function, line, end_ns);
+    }
+
+    fn made(&mut self, terminal: u32, function: &str, line: u64, end_ns: u64) {
         let end_ns = end_ns.max(self.now_ns);
         let number = Function::by_name(function).expect("a function of MPI");
         self.calls.push((terminal, number, line, self.now_ns, end_ns - self.now_ns));
@@ -60,7 +70,7 @@ pub fn trace(ranks: Vec<Timed>, keeps: impl Fn(u32) -> bool) -> Trace {
         let mut sums: BTreeMap<(u64, Function), Aggregate> = BTreeMap::new();
         let mut mpi = 0;
         for &(terminal, function, line, start_ns, duration_ns) in &own.calls {
-            let of = Terminal { number: terminal, like: function.0, folds: false };
+            let of = Terminal { number: terminal, like: function.0, folds: own.caller.polls(terminal) };
             encoder.call(of, Time { start_ns: start_ns as i64, duration_ns, count: 1 });
             mpi += duration_ns;
             let sum = sums.entry((line, function)).or_default();

@@ -140,6 +140,8 @@ pub struct Terminal {
     pub act: Act,
     /// True where it may make or free communicators.
     pub names: bool,
+    /// True for polls that fail.
+    pub misses: bool,
     /// Index of its site, from 0.
     pub site: Option<u32>,
     /// Error code that it returned; 0 for none.
@@ -176,6 +178,7 @@ fn of(thread: u32, signature: &Signature, origin: Option<u32>, objects: &mut Obj
         function: Function(0),
         act: Act::Nothing,
         names: acts(signature.function),
+        misses: signature.flags & CALL_MISS != 0,
         site: signature.site.checked_sub(1),
         code: 0,
         errors: Box::default(),

@@ -58,6 +58,11 @@ impl<'a> Hosts<'a> {
         Party { ranks: rank_set(&ranks), host }
     }
 
+    /// True where all of `ranks` are on one of several hosts.
+    fn are_of_one(&self, ranks: &BTreeSet<u32>) -> bool {
+        self.ranks.len() > 1 && self.ranks.values().any(|own| ranks.is_subset(own))
+    }
+
     /// The ranks of a host that has all of `ranks` and is slow: more than half of it are among these, or all of it
     /// compute more than others. These alone otherwise.
     fn whole_host(&self, ranks: &BTreeSet<u32>, compute: &Compute) -> BTreeSet<u32> {
@@ -125,10 +130,13 @@ fn standing_out(
     let set = hosts.whole_host(&near, compute);
     let of_set = || group.causes.iter().filter(|(rank, _)| set.contains(rank)).map(|(_, cause)| cause);
     let sum = |of: fn(&Cause) -> u64| -> u64 { of_set().map(of).sum() };
-    if (sum(|cause| cause.ns) as f64) < MOST * all as f64 {
+    // Of most ranks none stands out where all of them wait for each other, unless a host does.
+    let wait = waiting(of_set());
+    let is_most = 2 * set.len() as u64 > ranks.into() && set.iter().all(|rank| wait.contains_key(rank));
+    if is_most && !hosts.are_of_one(&set) || (sum(|cause| cause.ns) as f64) < MOST * all as f64 {
         return BTreeSet::new();
     }
-    let longest = waiting(of_set()).values().copied().max().unwrap_or(0) as f64 / elapsed;
+    let longest = wait.values().copied().max().unwrap_or(0) as f64 / elapsed;
     let late = match kind {
         // Noise makes some rank the last as well, and somewhat.
         _ if longest < CERTAIN && !set.iter().any(|&rank| compute.is_slow(rank)) => false,

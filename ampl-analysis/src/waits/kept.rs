@@ -11,6 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::blame::History;
 use super::places::{Place, Places};
+use super::polls::Row;
 use super::{Kind, Matched};
 use crate::matching::{Arrival, At, Collective, Half, Instance, Joined, Pairing, Source, Terminal, Visitor};
 
@@ -85,11 +86,16 @@ struct State {
     recent_ns: u64,
     /// The longest wait of the call under way: call, sender's history and rank, times.
     waits: Option<Late>,
+    /// Failed polls before the call under way.
+    polls: Row,
 }
 
 #[derive(Clone, Debug)]
 struct Late {
+    /// The call; with polls before it, its time is from the first of them on.
     at: At,
+    /// Time in the call and in these polls, nanoseconds: as much of it may be waiting.
+    in_calls_ns: u64,
     sender: u32,
     history: History,
     signed_ns: i64,
@@ -244,8 +250,7 @@ impl<'a> Observer<'a> {
         let Some(timed) = late.at.timed else { return };
         let met = self.met.get(&(late.sender, late.at.rank)).copied();
         let since = self.since(late.sender, late.at.rank, met);
-        let duration = timed.duration_ns.unwrap_or(0);
-        let waited = u64::try_from(late.signed_ns).unwrap_or(0).min(duration);
+        let waited = u64::try_from(late.signed_ns).unwrap_or(0).min(late.in_calls_ns);
         let ns = waited.saturating_sub(late.error_ns);
         let mut cause = late.sender;
         if ns > 0 {
@@ -378,9 +383,10 @@ impl Visitor for Observer<'_> {
         true
     }
 
-    fn enter(&mut self, actor: u32, at: &At, _: u64, _: &Terminal) -> History {
+    fn enter(&mut self, actor: u32, at: &At, _: u64, terminal: &Terminal) -> History {
         self.state(actor);
         self.settle(actor as usize);
+        self.state(actor).polls.pass(at, terminal);
         if let Some(timed) = at.timed {
             let duration = timed.duration_ns.unwrap_or(0);
             let state = self.state(actor);
@@ -401,9 +407,16 @@ impl Visitor for Observer<'_> {
         self.found.senders.entry((site, at.rank)).or_default().insert(other.posted.rank);
         let (Some(timed), Some(sent)) = (at.timed, other.posted.timed) else { return };
         let error_ns = self.error((own.actor, at.rank), (other.actor, other.posted.rank));
-        let signed_ns = sent.start_ns.saturating_sub(timed.start_ns);
-        let late =
-            Late { at: *at, sender: other.posted.rank, history: other.stamp.clone(), signed_ns, error_ns };
+        let (whole, in_calls_ns) = self.state(own.actor).polls.and(timed);
+        let signed_ns = sent.start_ns.saturating_sub(whole.start_ns);
+        let late = Late {
+            at: At { timed: Some(whole), ..*at },
+            in_calls_ns,
+            sender: other.posted.rank,
+            history: other.stamp.clone(),
+            signed_ns,
+            error_ns,
+        };
         let waits = &mut self.state(own.actor).waits;
         if waits.as_ref().is_none_or(|before| before.signed_ns < signed_ns) {
             *waits = Some(late);

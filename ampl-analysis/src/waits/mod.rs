@@ -13,6 +13,7 @@ mod census;
 mod compute;
 mod kept;
 pub(crate) mod places;
+mod polls;
 
 use std::collections::BTreeMap;
 

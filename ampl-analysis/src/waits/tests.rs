@@ -104,6 +104,27 @@ fn the_last_to_arrive_is_named_with_times_and_without() {
     }
 }
 
+/// A rank that polls for a message waits for its sender, and those that it meets then wait for the sender, too.
+#[test]
+fn a_late_sender_is_named_where_the_receiver_polls() {
+    let found = run(
+        &[2],
+        |_| true,
+        |all| {
+            let sent = all[2].now();
+            all[0].polls_until("MPI_Iprobe", 18, &[], sent + 1000);
+            message(all);
+            allreduce(all, 40);
+        },
+    );
+    assert_eq!(first(&found).2, "2", "{found:#?}");
+    let late = found.rows.iter().find(|row| row.kind == Kind::LateSender);
+    let late = late.unwrap_or_else(|| panic!("{found:#?}"));
+    assert_eq!(late.causing.ranks.as_ref().map(ToString::to_string).as_deref(), Some("2"), "{found:#?}");
+    let planted = (5 * MS * STEPS) as f64;
+    assert!((late.ns as f64 / planted - 1.0).abs() < 0.1, "{late:?}");
+}
+
 /// Ranks make the same call at two places, as in the branches for the root and the others.
 #[test]
 fn a_rank_that_is_late_at_a_place_of_its_own_is_named() {
