@@ -51,13 +51,20 @@ impl Part {
         Ok(selection)
     }
 
-    /// Takes the index of the times of `run`. Makes one where `selection` needs times: all do with `always`, else those of a
+    /// Takes the index of the times of `run`, where there is one and it is wanted.
+    pub fn take_index(&self, run: &mut Run, named: &RunArg) {
+        if self.index == Index::Auto {
+            run.take_index(&named.run);
+        }
+    }
+
+    /// The same. Makes one where `selection` needs times: all do with `always`, else those of a
     /// part of the time.
     pub fn index(&self, run: &mut Run, named: &RunArg, selection: &Selection, always: bool) {
         if always || selection.cuts_time() || self.index == Index::Build {
             prepare(run, named, self.index);
-        } else if self.index == Index::Auto {
-            run.take_index(&named.run);
+        } else {
+            self.take_index(run, named);
         }
     }
 

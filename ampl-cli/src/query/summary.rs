@@ -20,7 +20,7 @@ use ampl_launch::environment;
 pub fn summary_of(named: &RunArg, part: &Part) -> anyhow::Result<ExitCode> {
     let mut run = named.open()?;
     let selection = part.selection(&run, named)?;
-    part.index(&mut run, named, &selection, false);
+    part.take_index(&mut run, named);
     // Times of all calls of the run are in the census, those of regions are not.
     let needs_times = !selection.takes_all(run.info().ranks) || has_regions(&run);
     part.index(&mut run, named, &selection, needs_times);
