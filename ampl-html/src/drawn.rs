@@ -1,7 +1,7 @@
 //! The communication topology as a drawing: places of ranks, and the messages between them.
 
 use ampl_analysis::messages::Messages;
-use ampl_analysis::topology::{Found, Options, Pattern, Placed, Shape, patterns};
+use ampl_analysis::topology::{Found, Options, Pattern, Placed, Shape, patterns, printed};
 
 use ampl_report::human::percent;
 use ampl_report::topology::describe;
@@ -60,7 +60,7 @@ fn of_pattern(found: &Found, pattern: &Pattern, share: &str) -> Option<Drawing> 
     };
     let more = if pattern.copies.len() > 1 { "; the first copy is drawn" } else { "" };
     let places = places(&pattern.shape, copy);
-    let name = format!("{copies}{}", describe(&pattern.shape));
+    let name = format!("{copies}{}", describe(&printed(pattern).shape));
     let about = format!("{share}; proved: every rank's neighbours are those of the definition{more}");
     Some(drawing(name, about, places, found))
 }

@@ -1,5 +1,7 @@
 //! The choice between a ring of 4 and two pairs, which are the same graph, by what a program's places do.
 
+use std::borrow::Cow;
+
 use rustc_hash::FxHashMap;
 
 use super::identify::Pattern;
@@ -41,6 +43,26 @@ pub(super) fn choose_reading(pattern: &mut Pattern, directions: &[Vec<(u32, u32)
     if before != pattern.shape {
         pattern.aliases.insert(0, before);
     }
+}
+
+/// The pattern as it is printed: a torus of fours and at least one two is a hypercube, as a two is no ring.
+///
+/// `pattern` itself keeps the axes that the program's places or the ranks' numbers follow.
+pub fn printed(pattern: &Pattern) -> Cow<'_, Pattern> {
+    let axes = pattern.shape.axes();
+    let is_cube = matches!(pattern.shape, Shape::Lattice(_))
+        && axes.iter().all(|axis| [FOUR, TWO].contains(axis))
+        && axes.contains(&FOUR)
+        && axes.contains(&TWO);
+    let Some(bits) = Bits::of(&pattern.shape).filter(|_| is_cube) else { return Cow::Borrowed(pattern) };
+    let mut cube = pattern.clone();
+    cube.shape = Shape::Hypercube(bits.count as u32);
+    for position in cube.copies.iter_mut().flat_map(|copy| &mut copy.positions) {
+        *position = bits.place(*position).0;
+    }
+    cube.aliases.retain(|alias| *alias != cube.shape);
+    cube.aliases.insert(0, pattern.shape.clone());
+    Cow::Owned(cube)
 }
 
 /// A lattice whose rings of 4 and pairs are taken as bits.
@@ -204,6 +226,34 @@ mod tests {
         let cube = Shape::Hypercube(4);
         assert_eq!(read(&cube, 1).0.shape, cube);
         assert_eq!(read(&cube, 7).0.shape, cube);
+    }
+
+    #[test]
+    fn a_torus_of_fours_and_a_two_is_printed_as_a_hypercube() {
+        let ring = |size| Axis { size, periodic: true };
+        let line = |size| Axis { size, periodic: false };
+        for (axes, bits) in [
+            (vec![ring(4), TWO], Some(3)),
+            (vec![ring(4), TWO, TWO], Some(4)),
+            (vec![ring(4), ring(4), TWO], Some(5)),
+            (vec![ring(4), ring(4)], None),
+            (vec![line(4), TWO], None),
+            (vec![ring(5), ring(4), TWO], None),
+        ] {
+            let shape = Shape::Lattice(axes.clone());
+            for step in [1, 3, 7, 11, 13] {
+                let (pattern, directions) = read(&shape, step);
+                let printed = printed(&pattern);
+                let Some(bits) = bits else {
+                    assert!(matches!(printed, Cow::Borrowed(_)), "{axes:?}");
+                    continue;
+                };
+                assert_eq!((&printed.shape, &printed.aliases[0]), (&Shape::Hypercube(bits), &shape));
+                assert!(!printed.aliases.contains(&printed.shape));
+                let graph = Graph::from_edges(1 << bits, &directions.concat()).unwrap();
+                assert!(verify(&graph, &printed.shape, &printed.copies[0].positions));
+            }
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::butterfly::butterfly;
 use super::cartesian::factorise;
 use super::catalogue;
 use super::cg::cg;
-use super::graph::{Component, Graph};
+use super::graph::Graph;
 use super::hamming::cliques;
 use super::lattice;
 use super::moore::moore;
@@ -68,6 +68,16 @@ pub struct Placed {
     pub positions: Vec<u32>,
 }
 
+impl Placed {
+    /// Component of these `ranks` at `positions`, in any order.
+    fn of(ranks: &[u32], positions: Vec<u32>) -> Self {
+        let mut places: Vec<(u32, u32)> = ranks.iter().copied().zip(positions).collect();
+        places.sort_unstable();
+        let (ranks, positions) = places.into_iter().unzip();
+        Self { ranks, positions }
+    }
+}
+
 /// Shapes of `graph`'s components.
 ///
 /// Every answer is proved: each component of a pattern has been compared with the shape's definition, vertex by vertex.
@@ -75,36 +85,40 @@ pub struct Placed {
 pub fn identify(graph: &Graph, options: &Options<'_>) -> Topology {
     let mut topology = Topology::default();
     let mut known: FxHashMap<Shape, usize> = FxHashMap::default();
+    // For each copy of each pattern, the reading that its own ranks follow.
+    let mut naturals: Vec<Vec<Option<(Shape, Placed)>>> = Vec::new();
     for component in graph.components() {
         if component.ranks.len() == 1 {
             topology.isolated.extend(component.ranks);
             continue;
         }
-        let Some(found) = component_shape(&component, options) else {
+        let Some(found) = component_shape(&component.graph, options) else {
             let mut ranks = component.ranks;
             ranks.sort_unstable();
             topology.unknown.push(ranks);
             continue;
         };
-        let mut places: Vec<(u32, u32)> = component.ranks.iter().copied().zip(found.positions).collect();
-        places.sort_unstable();
-        let (ranks, positions) = places.into_iter().unzip();
+        let natural = naming::natural(&component, &found);
         let at = *known.entry(found.shape).or_insert_with_key(|shape| {
             let aliases = naming::aliases(&component.graph, shape);
             topology.patterns.push(Pattern { shape: shape.clone(), aliases, copies: Vec::new() });
+            naturals.push(Vec::new());
             topology.patterns.len() - 1
         });
-        topology.patterns[at].copies.push(Placed { ranks, positions });
+        naturals[at].push(natural.map(|of| (of.shape, Placed::of(&component.ranks, of.positions))));
+        topology.patterns[at].copies.push(Placed::of(&component.ranks, found.positions));
     }
-    topology.patterns.iter_mut().for_each(naming::squares);
+    for (pattern, naturals) in topology.patterns.iter_mut().zip(naturals) {
+        naming::follow(pattern, naturals);
+        naming::squares(pattern);
+    }
     let ranks = |pattern: &Pattern| pattern.copies.iter().map(|copy| copy.ranks.len()).sum::<usize>();
     topology.patterns.sort_by_key(|pattern| std::cmp::Reverse(ranks(pattern)));
     topology
 }
 
-/// Shape of `component`, with the proof.
-fn component_shape(component: &Component, options: &Options<'_>) -> Option<Match> {
-    let graph = &component.graph;
+/// Shape of a component, with the proof.
+fn component_shape(graph: &Graph, options: &Options<'_>) -> Option<Match> {
     let proved = |found: &Match| verify(graph, &found.shape, &found.positions);
     let mut steps = options.steps;
     let named = (options.named)(graph.vertices(), graph.edges()).into_iter().find_map(|named| {
@@ -121,8 +135,8 @@ fn component_shape(component: &Component, options: &Options<'_>) -> Option<Match
         return named;
     }
     let found = whole(graph, options.products).filter(proved);
-    if let Some(found) = found {
-        return Some(naming::natural(component, &found).unwrap_or(found));
+    if found.is_some() {
+        return found;
     }
     let (shape, positions) = match catalogue::all(graph, steps).into_iter().next() {
         Some(found) => found,

@@ -47,6 +47,7 @@ mod tree;
 mod verify;
 mod volumes;
 
+pub use directions::printed;
 pub use graph::{Graph, TooLarge};
 pub use identify::{Options, Pattern, Placed, Topology, identify};
 pub use input::{Edges, Facts, Input, of_layers};

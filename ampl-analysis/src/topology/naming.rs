@@ -95,6 +95,21 @@ pub(super) fn natural(component: &Component, found: &Match) -> Option<Match> {
     None
 }
 
+/// Gives `pattern` the reading that the ranks of each copy follow, where it is the same for all; `naturals` has those of
+/// its copies.
+pub(super) fn follow(pattern: &mut Pattern, naturals: Vec<Option<(Shape, Placed)>>) {
+    let Some(naturals) = naturals.into_iter().collect::<Option<Vec<_>>>() else { return };
+    let Some(shape) = naturals.first().map(|(shape, _)| shape.clone()) else { return };
+    if naturals.iter().any(|(other, _)| *other != shape) {
+        return;
+    }
+    pattern.copies = naturals.into_iter().map(|(_, placed)| placed).collect();
+    if shape != pattern.shape {
+        pattern.aliases.retain(|alias| *alias != shape);
+        pattern.aliases.insert(0, std::mem::replace(&mut pattern.shape, shape));
+    }
+}
+
 /// Names a pattern of rings of 4 by squares, where the ranks of all copies are numbered row by row.
 pub(super) fn squares(pattern: &mut Pattern) {
     // The first and the last of a square's ranks are opposite, and so are the others.
@@ -189,6 +204,27 @@ mod tests {
         // Copies have one name.
         let both = [(0, 1), (2, 3), (0, 2), (1, 3), (4, 5), (5, 6), (6, 7), (4, 7)];
         assert_eq!(named(8, &both).0, Shape::Ring(4));
+    }
+
+    /// Copies of a cube of which one alone is numbered row by row as a torus are one pattern.
+    #[test]
+    fn copies_have_one_reading() {
+        let shape = Shape::Lattice(vec![Axis { size: 4, periodic: true }, Axis { size: 2, periodic: false }]);
+        let torus: Vec<(u32, u32)> = shape.graph().unwrap().each_edge().collect();
+        let shuffled = |vertex: u32| [3, 6, 0, 5, 1, 7, 4, 2][vertex as usize];
+        let copies = |numbers: &[&dyn Fn(u32) -> u32]| {
+            let edges: Vec<(u32, u32)> = (0..)
+                .zip(numbers)
+                .flat_map(|(at, number)| {
+                    torus.iter().map(move |&(u, v)| (8 * at + number(u), 8 * at + number(v)))
+                })
+                .collect();
+            let graph = Graph::from_edges(8 * numbers.len() as u32, &edges).unwrap();
+            let patterns = identify(&graph, &Options::default()).patterns;
+            patterns.iter().map(|of| (of.shape.clone(), of.copies.len())).collect::<Vec<_>>()
+        };
+        assert_eq!(copies(&[&|vertex| vertex, &|vertex| vertex]), [(shape.clone(), 2)]);
+        assert_eq!(copies(&[&|vertex| vertex, &shuffled]), [(Shape::Hypercube(3), 2)]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::directions::printed;
 use super::identify::Pattern;
 use super::input::{Facts, Input, rank_set};
 use super::shape::{Parent, Shape};
@@ -118,7 +119,7 @@ impl Report {
         let mut none = (0, Weight::default());
         for (found, sites) in found.iter().zip(&input.sites) {
             for pattern in &found.topology.patterns {
-                patterns.push(named(pattern, found, input, sites));
+                patterns.push(named(&printed(pattern), found, input, sites));
             }
             let unknown = &found.topology.unknown;
             if !unknown.is_empty() {

@@ -2,7 +2,7 @@
 
 use ampl_analysis::logical::{Check, Program, check};
 use ampl_analysis::messages::Messages;
-use ampl_analysis::topology::{Found, Options, patterns};
+use ampl_analysis::topology::{Found, Options, patterns, printed};
 use ampl_testkit::runs::{Caller, info, processes, structure};
 use ampl_trace::communicators::Communicators;
 use ampl_trace::model::Process;
@@ -51,7 +51,7 @@ impl Job {
 pub fn names(found: &[Found]) -> Vec<String> {
     let mut names = Vec::new();
     for found in found {
-        for pattern in &found.topology.patterns {
+        for pattern in found.topology.patterns.iter().map(printed) {
             let sizes: Vec<String> = pattern.shape.axes().iter().map(|axis| axis.size.to_string()).collect();
             names.push(format!("{} {} {}", pattern.copies.len(), pattern.shape.name(), sizes.join("x")));
         }

@@ -1,6 +1,6 @@
 //! Claims of the analysis, checked.
 
-use ampl_analysis::topology::{Graph, Options, Parent, Pattern, Shape, Topology, identify};
+use ampl_analysis::topology::{Graph, Options, Parent, Pattern, Shape, Topology, identify, printed};
 use ampl_testkit::topology::{Claim, Edges, check};
 
 /// Topology of `graph`.
@@ -37,7 +37,7 @@ pub fn name(shape: &Shape) -> Name {
 pub fn claims(graph: &Edges, topology: &Topology) {
     let mut told: Vec<u32> = topology.isolated.clone();
     told.extend(topology.unknown.iter().flatten());
-    for pattern in &topology.patterns {
+    for pattern in topology.patterns.iter().map(printed) {
         for copy in &pattern.copies {
             told.extend(&copy.ranks);
             let place = |rank: u32| copy.ranks.binary_search(&rank).ok().map(|at| at as u32);
@@ -73,7 +73,8 @@ pub fn whole(graph: &Edges) -> Option<Names> {
     let topology = identified(graph);
     claims(graph, &topology);
     let [pattern] = &topology.patterns[..] else { return None };
-    let Pattern { shape, aliases, copies } = pattern;
+    let printed = printed(pattern);
+    let Pattern { shape, aliases, copies } = &*printed;
     (copies.len() == 1 && topology.unknown.is_empty() && topology.isolated.is_empty())
         .then(|| Names { names: std::iter::once(shape).chain(aliases).map(name).collect() })
 }

@@ -228,6 +228,11 @@ fn ranks_in_their_own_order_choose_the_name() {
     assert_eq!(square.names[0], ("torus".into(), vec![4, 4], vec![true; 2]));
     let cube = whole(&Hypercube(4).edges()).unwrap();
     assert_eq!(cube.names[0].0, "hypercube");
+    // A two is no ring: with fours alone beside it, it makes a cube.
+    let torus = ("torus".to_owned(), vec![4, 4, 2], vec![true, true, false]);
+    let cube = whole(&Lattice(torus.1.clone(), torus.2.clone()).edges()).unwrap();
+    assert_eq!(cube.names[0], ("hypercube".into(), vec![2; 5], vec![false; 5]));
+    assert_eq!(cube.names[1], torus);
     let mixed = whole(&Lattice(vec![4, 5], vec![true, false]).edges()).unwrap();
     assert_eq!(mixed.names[0], ("torus".into(), vec![5, 4], vec![false, true]));
 }

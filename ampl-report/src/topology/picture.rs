@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use ampl_analysis::topology::{Axis, Facts, Found, Input, Parent, Pattern, Placed, Report, Shape, Share};
+use ampl_analysis::topology::{
+    Axis, Facts, Found, Input, Parent, Pattern, Placed, Report, Shape, Share, printed,
+};
 
 use super::{AXES, describe, rank_set};
 use crate::human::{bytes, count, cut, digits, percent, plural};
@@ -44,9 +46,10 @@ pub fn write(out: &mut impl Write, input: &Input, found: &[Found], report: &Repo
     let mut rows = report.patterns.iter().map(|pattern| pattern.share);
     for (found, sites) in found.iter().zip(&input.sites) {
         for pattern in &found.topology.patterns {
-            print_pattern(out, pattern, found, rows.next(), input.facts.is_some())?;
+            let printed = printed(pattern);
+            print_pattern(out, &printed, found, rows.next(), input.facts.is_some())?;
             print_sites(out, sites)?;
-            draw(out, pattern)?;
+            draw(out, pattern, &printed)?;
         }
         let unknown = &found.topology.unknown;
         if !unknown.is_empty() {
@@ -158,18 +161,22 @@ fn print_pattern(
     Ok(())
 }
 
-/// Draws small copies, and names places of ranks in others.
-fn draw(out: &mut impl Write, pattern: &Pattern) -> io::Result<()> {
-    for copy in pattern.copies.iter().take(MOST_DRAWN) {
-        match drawing(&pattern.shape, copy) {
+/// Draws small copies along the axes of `pattern`, and names places of ranks in others, of which it is `printed`.
+fn draw(out: &mut impl Write, pattern: &Pattern, printed: &Pattern) -> io::Result<()> {
+    let both = pattern.copies.iter().zip(&printed.copies);
+    for (drawn, copy) in both.take(MOST_DRAWN) {
+        match drawing(&pattern.shape, drawn) {
             Some(lines) => {
+                if pattern.shape != printed.shape {
+                    writeln!(out, "  drawn as    {}", describe(&pattern.shape))?;
+                }
                 writeln!(out)?;
                 lines.iter().try_for_each(|line| writeln!(out, "    {}", line.trim_end()))?;
             }
             None => {
                 let places = copy.ranks.iter().zip(&copy.positions).take(4);
                 let text = |(rank, &position): (&u32, &u32)| {
-                    let place = pattern.shape.coordinates(position);
+                    let place = printed.shape.coordinates(position);
                     let place: Vec<String> = place.iter().map(u32::to_string).collect();
                     format!("{rank} at ({})", place.join(", "))
                 };
