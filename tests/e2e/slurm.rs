@@ -8,7 +8,7 @@ use std::time::Duration;
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::{Scratch, ampl, home};
 use ampl_tests::process::{self, Finished};
-use ampl_tests::run::{number, parse, text_of};
+use ampl_tests::run::{Form, monitor, number, parse, text_of};
 use serde_json::{Value, json};
 
 /// Status of `one-node.sh` where Slurm does not run.
@@ -97,6 +97,48 @@ fn components_of_a_heterogeneous_job_are_one_run() {
     let programs = json!([{"program": "ocean", "ranks": "0"}, {"program": "air", "ranks": "1"}]);
     assert_eq!(info["programs"], programs, "{said}");
     assert!(said.contains("ampl: ocean (rank 0) : air (1)\n"), "{said}");
+}
+
+/// Nodes of the ranks that srun starts by a placement's list of hosts; status 9 where Slurm has no two nodes here.
+const ARBITRARY: &str = r#"
+first=$(hostname -s)
+granted=$(timeout 60 salloc --no-shell --nodes=2 --ntasks=16 --overcommit 2>&1)
+job=$(echo "$granted" | sed -n 's/.*Granted job allocation //p')
+[ -n "$job" ] || { echo "$granted" >&2; exit 9; }
+sed -i "s/^node0$/$first/; s/^node1$/$first-second/" hosts.slurm
+export SLURM_HOSTFILE=$PWD/hosts.slurm
+srun --jobid=$job -m arbitrary --overcommit --ntasks=16 sh -c 'echo $SLURM_PROCID $SLURMD_NODENAME'
+status=$?
+scancel $job
+exit $status
+"#;
+
+#[test]
+fn srun_places_ranks_by_the_list_of_hosts() {
+    let scratch = Scratch::new("arbitrary");
+    let place = scratch.path();
+    let job = Job::of(Mpi::Mpich, 16, "torus_mixed", &["4", "4", "5"]);
+    let run = monitor(&job, "", Form::Run).success();
+    let mut placed = Command::new(ampl());
+    placed.arg("topology").arg(&run.run).args(["--place", "--ranks-per-node", "8", "-o"]).arg(place);
+    process::run(&mut placed, Duration::from_secs(60)).success();
+    let Some(finished) = under_slurm(place, &["sh", "-c", ARBITRARY], &[]) else { return };
+    let said = format!("{}{}", finished.stdout, finished.stderr);
+    if finished.status.code() == Some(9) {
+        eprintln!("SKIPPED: no two slurmd run on this machine: {said}");
+        return;
+    }
+    assert!(finished.status.success(), "{said}");
+    let mut told: Vec<(u32, &str)> = finished
+        .stdout
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter_map(|(rank, node)| Some((rank.parse().ok()?, node)))
+        .collect();
+    told.sort_unstable();
+    let list = text_of(&place.join("hosts.slurm"));
+    assert_eq!(told, (0..).zip(list.lines()).collect::<Vec<_>>(), "{said}");
+    assert_eq!(told.len(), 16);
 }
 
 /// A job that hangs, seen and recovered from another host, to which srun is the only way.
