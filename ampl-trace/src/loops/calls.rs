@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::find::{Finder, Found};
 use super::flow_graph::Set;
+use super::regular::Regular;
 use super::repetition::{Repetition, longest};
 use super::sequence::{Anchor, Flow, Sequence, Slice, Token};
 use super::turns::steps_of_iteration;
@@ -18,6 +19,9 @@ use crate::totals::FirstCalls;
 const LEAST_KINDS: usize = 3;
 /// Share of a loop's calls that the loop by arguments must have, too.
 const SAME_CALLS: f64 = 0.9;
+
+/// Most shapes of each step that are named.
+const MOST_REGULAR: usize = 64;
 
 /// Meaning of the terminals of a thread.
 pub struct Calls<'a> {
@@ -71,17 +75,6 @@ pub struct Steps {
     pub may_hold: u64,
     /// Calls inside the loop by shape.
     pub by_shape: BTreeMap<u32, u64>,
-}
-
-/// A shape that each step calls equally often.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Regular {
-    /// The shape.
-    pub shape: u32,
-    /// Calls in each step.
-    pub per_step: u64,
-    /// Calls since the first such step began, those of a step that is under way among them.
-    pub calls: u64,
 }
 
 /// Reason why a thread's loop is not known.
@@ -196,8 +189,15 @@ impl Calls<'_> {
         let mut regular: Vec<Regular> =
             all_once.map(|(&shape, &calls)| Regular { shape, per_step: 1, calls }).collect();
         regular.sort_unstable_by_key(|of| of.shape);
+        if self.goes_on {
+            let in_each = regular.into_iter().filter(|of| found.is_once_in_each(sequence, of.shape));
+            regular = in_each.take(MOST_REGULAR).collect();
+        }
         if self.goes_on && regular.is_empty() {
             regular = repeated(sequence, found, shape_of);
+        }
+        if self.goes_on && regular.is_empty() && !by_arguments {
+            regular = found.even(sequence);
         }
         let calls = |slice: &Slice| sequence.calls(slice);
         let function = |shape: u32| self.functions[shape_of(shape) as usize];
@@ -395,6 +395,32 @@ mod tests {
         // What else has come behind the loop of a run that is over is too much.
         let with_more = [calls(0), level(9), level(8), level(7)].concat();
         assert_ne!(described_as(&with_more, false).map(|found| found.steps), Some(4));
+    }
+
+    /// Molecular dynamics: most steps send positions forward, some rebuild lists of neighbours instead, every second one
+    /// checks for that, and all send forces back along four directions.
+    #[test]
+    fn calls_that_all_steps_make_equally_often_are_regular_where_steps_differ() {
+        let [forward, back] = [1, 3].map(|place| [(place, 0), (place + 1, 0)].repeat(4));
+        let rebuilt = [&[(5, 0), (6, 0)].repeat(6)[..], &[(7, 0)]].concat();
+        let start = [&[(0, 0)][..], &rebuilt, &back, &[(9, 0)]].concat();
+        let step = |step: usize| {
+            let check: &[(u32, u64)] = if step % 2 == 1 { &[(8, 0)] } else { &[] };
+            [check, if step % 6 == 5 { &rebuilt } else { &forward }, &back].concat()
+        };
+        for steps in [20, 33, 60] {
+            let own: Vec<(u32, u64)> = (0..steps).flat_map(step).collect();
+            for under_way in [0, 3, 12] {
+                let next = step(steps);
+                let calls = [&start[..], &own, &next[..under_way]].concat();
+                let found = described_as(&calls, true).expect("a loop");
+                let back = found.regular.iter().find(|of| of.shape == 3).copied();
+                let more = next[..under_way].iter().filter(|of| of.0 == 3).count() as u64;
+                let expected = Regular { shape: 3, per_step: 4, calls: 4 * steps as u64 + more };
+                assert_eq!(back, Some(expected), "{steps} {under_way}: {found:?}");
+                assert!(found.regular.iter().all(|of| [3, 4].contains(&of.shape)), "{found:?}");
+            }
+        }
     }
 
     /// A program that reads its input by five calls at one place, works once and ends.

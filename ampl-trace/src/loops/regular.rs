@@ -1,0 +1,66 @@
+//! Shapes that each iteration of a loop calls equally often.
+
+use super::find::Found;
+use super::flow_graph::Set;
+use super::sequence::{Anchor, Sequence};
+
+/// A shape that each step calls equally often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Regular {
+    /// The shape.
+    pub shape: u32,
+    /// Calls in each step.
+    pub per_step: u64,
+    /// Calls since the first such step began, those of a step that is under way among them.
+    pub calls: u64,
+}
+
+fn only(shape: u32) -> Anchor {
+    Anchor { shapes: Set::from_iter([shape]), merges: false }
+}
+
+impl Found {
+    /// True where each iteration, but for the first and the last, calls `shape` once. As many calls as iterations may
+    /// be several in some and none in others.
+    pub(super) fn is_once_in_each(&self, sequence: &Sequence, shape: u32) -> bool {
+        if self.anchor.shapes.contains(&shape) {
+            let inside = |of: &Regular| of.shape == shape && of.per_step == 1;
+            return !self.anchor.merges || self.even(sequence).iter().any(inside);
+        }
+        // Iterations between two calls.
+        let others: Set =
+            sequence.flow(&self.inside).calls.into_keys().filter(|&other| other != shape).collect();
+        let Some(between) = sequence.executions(&self.inside, &others, &self.anchor) else { return false };
+        let pieces = between.iter().map(|of| of.1).sum::<u64>();
+        let mut at = 0;
+        between.iter().all(|&(iterations, times)| {
+            let is_at_an_end = times == 1 && (at == 0 || at + 1 == pieces);
+            at += times;
+            iterations == 1 || is_at_an_end && iterations == 0
+        })
+    }
+
+    /// Shapes that each iteration calls equally often, those with the fewest calls in one first: of a run of calls that
+    /// each iteration makes once, whatever else it does.
+    pub(super) fn even(&self, sequence: &Sequence) -> Vec<Regular> {
+        if !self.anchor.merges {
+            return Vec::new();
+        }
+        let set = &self.anchor.shapes;
+        let mut even: Vec<Regular> = Vec::new();
+        for &shape in set {
+            let Some(executions) = sequence.executions(&self.inside, set, &only(shape)) else { continue };
+            let Some(&(per_step, _)) = executions.first().filter(|of| of.0 > 0) else { continue };
+            // The last one may be under way.
+            let others = executions.len() - usize::from(executions.last().is_some_and(|last| last.1 == 1));
+            let is_even = executions[..others].iter().all(|of| of.0 == per_step);
+            if others > 0 && is_even && executions[others..].iter().all(|of| of.0 <= per_step) {
+                let behind = sequence.flow(&self.after).of(shape);
+                let calls = executions.iter().map(|of| of.0 * of.1).sum::<u64>() + behind;
+                even.push(Regular { shape, per_step, calls });
+            }
+        }
+        even.sort_unstable_by_key(|of| (of.per_step, of.shape));
+        even
+    }
+}
