@@ -29,6 +29,8 @@ pub struct Following<'a> {
     pub replaces: Option<u64>,
     /// The first window that the clock ends again on some rank, as steps did not go on.
     pub until: Option<u64>,
+    /// The first window that is none of these on some rank: other steps were to follow it, and had not begun at the end.
+    pub left: Option<u64>,
 }
 
 /// Reason why the windows of a run follow no steps.
@@ -126,6 +128,7 @@ pub fn followed<'a>(trace: &'a Trace, plan: &Plan) -> Option<Result<Following<'a
         from: all.iter().map(|of| of.1.first_window).max().unwrap_or(steps.window),
         without: RankSet::from_iter(without.map(|rank| rank.process.rank)),
         replaces: all.iter().filter_map(|of| of.1.replaces).min(),
+        left: all.iter().filter_map(|of| of.1.left).min(),
         until: trace.ranks.iter().flat_map(by_clock).filter(is_of_these).min(),
     }))
 }

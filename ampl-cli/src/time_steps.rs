@@ -22,6 +22,8 @@ pub struct TimeSteps {
     replaces: Option<u64>,
     /// The first window that the clock ends again, as no step came.
     until: Option<u64>,
+    /// The first window that lasted on, as other steps were to follow it and had not begun at the end.
+    left: Option<u64>,
     /// Ranks that follow them from a later window on, and those that never did.
     late: String,
     without: String,
@@ -47,6 +49,7 @@ impl TimeSteps {
             window: Some(steps.window),
             replaces: following.replaces,
             until: following.until,
+            left: following.left,
             late: following.late.to_string(),
             without: following.without.to_string(),
             reason: None,

@@ -106,7 +106,7 @@ impl Tree {
         let known = self.announced;
         if let Some(marker) = self.node.announced().filter(|new| Some(new.window) > known).cloned() {
             self.announced = Some(marker.window);
-            thread.shared().announce_steps(marker);
+            thread.shared().announce_steps(marker, crate::hot_state::now());
         }
         while let Some(WindowDecision { window, keep }) = self.node.next_judged() {
             thread.judged(window, keep);

@@ -37,6 +37,9 @@ pub struct FollowedSteps {
     /// First window of other steps that windows were to follow before: they turned out to be parts of these, or ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<u64>,
+    /// Window that was open when other steps were announced, which had not begun at the end: none of these windows ends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<u64>,
     /// Time of that: ticks in a journal, nanoseconds since T0 in a trace.
     pub at: u64,
 }

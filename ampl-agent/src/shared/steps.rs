@@ -23,9 +23,9 @@ impl Shared {
         *self.named_steps.lock().unwrap_or_else(PoisonError::into_inner) = steps;
     }
 
-    /// Takes an announcement: from the window before its first one on the clock ends no window. One that begins later
-    /// replaces another, whose steps were parts of longer ones: then the clock ends none from now on.
-    pub fn announce_steps(&self, announced: impl Into<StepAnnouncement>) {
+    /// Takes an announcement at `now`: from the window before its first one on the clock ends no window. One that begins
+    /// later replaces another, whose steps were parts of longer ones: then the clock ends none from now on.
+    pub fn announce_steps(&self, announced: impl Into<StepAnnouncement>, now: u64) {
         let announced = announced.into();
         let mut open = self.lock();
         let is_newer = open.steps.is_none_or(|before| announced.window > before.window);
@@ -35,8 +35,9 @@ impl Shared {
             open.fallen_back = false;
             open.steps = announced.markers().next();
             *self.announced_steps.lock().unwrap_or_else(PoisonError::into_inner) = Some(announced);
-            let since = open.since;
-            self.open_next(&mut open, since);
+            // The open window may have begun long ago: the time for a step to come is from now on.
+            open.until = u64::MAX;
+            self.open_next(&mut open, now);
         }
     }
 

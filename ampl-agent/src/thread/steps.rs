@@ -134,8 +134,8 @@ struct Following {
     marker: StepMarker,
     /// Visits that the table of sites has not: calls were only counted then.
     uncounted: u64,
-    /// True where the journal has it.
-    is_noted: bool,
+    /// The journal's record of it.
+    noted: Option<FollowedSteps>,
     /// First window of the steps that windows were to follow before.
     replaces: Option<WindowId>,
 }
@@ -385,7 +385,12 @@ impl Thread {
             self.marker_sites =
                 own.into_iter().map(|site| (site, self.path_hash(&self.frames(site)) == path)).collect();
             self.marker = Some(function);
-            steps.following = Some(Following { marker, uncounted: 0, is_noted: false, replaces: known });
+            let following = Following { marker, uncounted: 0, noted: None, replaces: known };
+            // Those of before end no window from here on, whether the others begin or not.
+            if let Some(mut left) = steps.following.replace(following).and_then(|before| before.noted) {
+                left.left = Some(self.shared.window().0);
+                self.note(left);
+            }
         }
         self.steps = Some(steps);
     }
@@ -440,14 +445,16 @@ impl Thread {
         let accepted = self.marker_sites.iter().filter(|of| of.1);
         let visit = accepted.map(|of| self.sites.calls(of.0)).sum::<u64>() + uncounted + own;
         let Some(window) = marker.begun_by(visit) else { return false };
-        self.rarely(|thread| thread.begin_step(window, now, (site, visit)))
+        self.rarely(|thread| thread.begin_step(window, now, marker.window, (site, visit)))
     }
 
-    /// The `window` begins at `now`, unless it or a later one has begun.
-    fn begin_step(&mut self, window: WindowId, now: u64, visit: (u32, u64)) -> bool {
+    /// The `window` begins at `now`, unless it or a later one has begun, or others have replaced the steps that begin at
+    /// window `of`.
+    fn begin_step(&mut self, window: WindowId, now: u64, of: WindowId, visit: (u32, u64)) -> bool {
         let shared = self.shared.clone();
         let mut open = self.lock(&shared);
-        if window <= open.window || open.fallen_back {
+        let is_replaced = open.steps.is_none_or(|steps| steps.window != of);
+        if window <= open.window || open.fallen_back || is_replaced {
             return false;
         }
         open.read_counters(now);
@@ -462,13 +469,12 @@ impl Thread {
 
     /// Notes in the journal that windows follow steps, from `window` on.
     fn note_steps(&mut self, window: WindowId, now: u64, (site, visit): (u32, u64)) {
-        let following = self.steps.as_mut().and_then(|steps| steps.following.as_mut());
-        let Some(following) = following.filter(|following| !following.is_noted) else { return };
-        following.is_noted = true;
+        let following = self.steps.as_ref().and_then(|steps| steps.following.as_ref());
+        let Some(following) = following.filter(|following| following.noted.is_none()) else { return };
         let (marker, replaces) = (following.marker, following.replaces);
         let inner = self.frames(site).first().copied();
         let (module, offset) = inner.map_or_else(Default::default, |inner| (self.shared.resolve)(inner));
-        let record = TimestepRecord::Followed(FollowedSteps {
+        let record = FollowedSteps {
             function: Function(marker.call.function).name().into(),
             module,
             offset,
@@ -479,9 +485,17 @@ impl Thread {
             first_visit: visit,
             first_window: window.0,
             replaces: replaces.map(|window| window.0),
+            left: None,
             at: now,
-        });
-        if let Ok(text) = serde_json::to_string(&record) {
+        };
+        if let Some(following) = self.steps.as_mut().and_then(|steps| steps.following.as_mut()) {
+            following.noted = Some(record.clone());
+        }
+        self.note(record);
+    }
+
+    fn note(&mut self, steps: FollowedSteps) {
+        if let Ok(text) = serde_json::to_string(&TimestepRecord::Followed(steps)) {
             self.stream.text(TEXT_TIMESTEP, &text);
         }
     }

@@ -101,7 +101,7 @@ fn windows_follow_an_announced_visit() {
 
     let (call, visit) = (named.calls[3].call, visits + 20);
     let marker = StepMarker { call, visit, window: WindowId(9), every: 2, per_step: 1, timeout_s: 10 };
-    program.job.shared.announce_steps(marker);
+    program.job.shared.announce_steps(marker, program.now);
     for _ in 0..60 {
         program.step(&STEP, STEP_NS);
     }
@@ -145,7 +145,7 @@ fn steps_without_a_call_of_their_own_begin_at_the_first_of_equally_many() {
     let visit = 1 + 2 * (steps + 10) + 1;
     let marker =
         StepMarker { call: own.call, visit, window: WindowId(9), every: 4, per_step: 2, timeout_s: 10 };
-    program.job.shared.announce_steps(marker);
+    program.job.shared.announce_steps(marker, program.now);
     (0..60).for_each(|_| parts.iter().for_each(|part| program.step(part, STEP_NS / 4)));
     assert_eq!(program.named(), None, "what windows follow is no other loop");
     let (windows, followed) = program.end();
@@ -169,7 +169,7 @@ fn a_rank_that_is_past_the_visit_has_the_numbers_of_the_others() {
             program.step(&STEP, STEP_NS);
             if step == 60 + late {
                 let marker = marker(&program);
-                program.job.shared.announce_steps(marker);
+                program.job.shared.announce_steps(marker, program.now);
             }
         }
         program.end()
@@ -201,7 +201,7 @@ fn of_several_calls_announced_a_rank_follows_the_first_of_its_own() {
     let elsewhere = StepCall { function: START.0.0, path: 1 };
     let calls = vec![(elsewhere, 7), (named[0].call, 71), (named[1].call, 70)];
     let announced = StepAnnouncement { calls, window: WindowId(9), every: 1, per_step: 1, timeout_s: 10 };
-    program.job.shared.announce_steps(announced);
+    program.job.shared.announce_steps(announced, program.now);
     (0..40).for_each(|_| program.step(&STEP, STEP_NS));
     let (windows, followed) = program.end();
     let followed = followed.expect("it follows");
@@ -218,7 +218,7 @@ fn the_clock_ends_windows_again_where_steps_do_not_go_on() {
         let call = program.named().expect("named after 1.8 s").calls[0].call;
         let marker =
             StepMarker { call, visit: 100, window: WindowId(9), every: 1, per_step: 1, timeout_s: 3 };
-        program.job.shared.announce_steps(marker);
+        program.job.shared.announce_steps(marker, program.now);
         (0..before).for_each(|_| program.step(&STEP, STEP_NS));
         // The loop is over, before the visit or behind it; something else goes on.
         let last = program.now;
@@ -310,7 +310,7 @@ fn steps_that_were_parts_of_longer_ones_are_replaced() {
                     per_step: 1,
                     timeout_s: 10,
                 };
-                program.job.shared.announce_steps(marker);
+                program.job.shared.announce_steps(marker, program.now);
                 first = Some(marker);
             }
         }
@@ -329,9 +329,9 @@ fn steps_that_were_parts_of_longer_ones_are_replaced() {
             per_step: 1,
             timeout_s: 40,
         };
-        program.job.shared.announce_steps(marker);
+        program.job.shared.announce_steps(marker, program.now);
         // One that begins no later is a copy.
-        program.job.shared.announce_steps(first.unwrap());
+        program.job.shared.announce_steps(first.unwrap(), program.now);
         second = Some(marker);
     }
     let (first, second) = (first.expect("a solver of 3 s is named"), second.expect("its steps are named"));
@@ -361,7 +361,7 @@ fn a_loop_over_time_behind_another_one_is_named() {
         per_step: 1,
         timeout_s: 3,
     };
-    program.job.shared.announce_steps(marker);
+    program.job.shared.announce_steps(marker, program.now);
     (0..20).for_each(|_| program.step(&read, STEP_NS));
     let mut steps = 0;
     while program.named().is_none() && steps < 1000 {
@@ -372,19 +372,66 @@ fn a_loop_over_time_behind_another_one_is_named() {
     assert_eq!(named.calls.iter().map(function).collect::<Vec<_>>(), STEP.map(|call| call.0.0));
     let visit = named.calls[3].visits + 10;
     let window = WindowId(program.job.shared.window().0 + 2);
-    program.job.shared.announce_steps(StepMarker {
-        call: named.calls[3].call,
-        visit,
-        window,
-        every: 1,
-        per_step: 1,
-        timeout_s: 3,
-    });
+    let call = named.calls[3].call;
+    let marker = StepMarker { call, visit, window, every: 1, per_step: 1, timeout_s: 3 };
+    program.job.shared.announce_steps(marker, program.now);
     (0..40).for_each(|_| program.step(&STEP, STEP_NS));
     let (windows, followed) = program.end();
     let followed = followed.expect("it follows");
     assert_eq!((followed.first_visit, followed.first_window), (visit, window.0));
     assert_eq!(windows.iter().filter(|of| of.0 >= window.0).count(), 31);
+}
+
+/// A program whose windows follow its sums; and its calls.
+fn following(timeout_s: u16) -> (Program, Vec<OwnCall>) {
+    let mut program = Program::new(AUTO);
+    (0..60).for_each(|_| program.step(&STEP, STEP_NS));
+    let named = program.named().expect("named after 1.8 s").calls;
+    let marker =
+        StepMarker { call: named[3].call, visit: 70, window: WindowId(9), every: 1, per_step: 1, timeout_s };
+    program.job.shared.announce_steps(marker, program.now);
+    (0..40).for_each(|_| program.step(&STEP, STEP_NS));
+    (program, named)
+}
+
+#[test]
+fn steps_that_are_announced_and_never_begin_are_noted() {
+    for (timeout_s, resumes) in [(40, false), (3, true)] {
+        let (mut program, _) = following(10);
+        let (window, at) = (program.job.shared.window(), program.now);
+        assert_eq!(window, WindowId(9 + 30));
+        let call = StepCall { function: START.0.0, path: 1 };
+        let marker = StepMarker { call, visit: 5, window: WindowId(99), every: 1, per_step: 1, timeout_s };
+        program.job.shared.announce_steps(marker, program.now);
+        (0..400).for_each(|_| program.step(&STEP, STEP_NS));
+        let (windows, followed) = program.end();
+        let followed = followed.expect("it followed the sums");
+        assert_eq!((&*followed.function, followed.left), ("MPI_Allreduce", Some(window.0)));
+        let behind: Vec<(u64, u64)> = windows.into_iter().filter(|of| of.1 > at).collect();
+        let again = (at / 3_000_000_000 + 2) * 3_000_000_000;
+        assert_eq!(behind.first(), resumes.then_some(&(99, again)));
+    }
+}
+
+#[test]
+fn steps_have_time_to_come_from_their_announcement_on() {
+    let (mut program, named) = following(60);
+    // What is followed stops, so that a window is open for long.
+    (0..500).for_each(|number| program.step(&[(ids::MPI_BARRIER, 0x1000 + number)], STEP_NS));
+    let marker = StepMarker {
+        call: named[0].call,
+        visit: 110,
+        window: WindowId(99),
+        every: 1,
+        per_step: 1,
+        timeout_s: 3,
+    };
+    program.job.shared.announce_steps(marker, program.now);
+    (0..40).for_each(|_| program.step(&STEP, STEP_NS));
+    let (windows, followed) = program.end();
+    let followed = followed.expect("it follows");
+    assert_eq!((followed.first_visit, followed.first_window, followed.left), (110, 99, None));
+    assert_eq!(windows.iter().filter(|of| of.0 >= 99).count(), 31);
 }
 
 #[test]
@@ -443,7 +490,7 @@ proptest! {
         let mut begins = Vec::new();
         for step in 50..220u64 {
             if step == 50 + comes {
-                program.job.shared.announce_steps(marker);
+                program.job.shared.announce_steps(marker, program.now);
             }
             let ns = lengths[step as usize % lengths.len()];
             // The second of four calls.

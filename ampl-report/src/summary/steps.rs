@@ -55,6 +55,10 @@ fn sentence(following: &Following<'_>) -> String {
             count(following.from)
         );
     }
+    if let Some(window) = following.left {
+        text +=
+            &format!("; window {} lasts on, as other steps were found then and did not begin", count(window));
+    }
     if let Some(window) = following.until {
         text += &format!("; by the clock again from window {} on, as no step came", count(window));
     }
@@ -146,6 +150,9 @@ mod tests {
         let replaced = "time steps windows follow MPI_Allreduce at nowhere+0x90, every step, from window 20 on; those before \
                         last 250 ms, and from window 7 on follow a loop inside of them, or one that was over";
         assert_eq!(line(&trace, &plan), replaced);
+        trace.ranks[1].process.followed = Some(Box::new(FollowedSteps { left: Some(31), ..later }));
+        let left = "; window 31 lasts on, as other steps were found then and did not begin";
+        assert_eq!(line(&trace, &plan), format!("{replaced}{left}"));
         let plain = Synthetic::default();
         assert_eq!(line(&plain.trace(), &plain.plan()), "");
     }
