@@ -37,6 +37,7 @@ const NEEDS: &[Need] = &[
         present: || find(&["otf2-print"]).is_some() && otf2_module(),
         packages: &["otf2-tools", "python3-otf2"],
     },
+    Need { what: "SimGrid", present: || find(&["smpirun"]).is_some(), packages: &["libsimgrid-dev"] },
     Need { what: "a headless browser", present: browser, packages: &["chromium-headless-shell"] },
     Need {
         what: "Kokkos",
