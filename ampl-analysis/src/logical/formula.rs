@@ -1,6 +1,7 @@
 //! Values and guards as functions of the rank. A formula is only given where it holds for every rank that is asked for.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use ampl_core::value::PROC_NULL;
 
@@ -9,6 +10,8 @@ use super::space::Space;
 
 /// Most children of a vertex of a tree that are tried.
 const MOST_CHILDREN: u32 = 8;
+/// Most ranges of coordinates along an axis: both ends of it are two.
+const MOST_RANGES: usize = 2;
 
 /// A value as a function of the rank of the world.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +47,8 @@ pub enum Guard {
     Always,
     /// Ranks with, or without, a neighbour at each of these steps.
     Neighbours(Vec<(Vec<i64>, bool)>),
+    /// Ranks whose coordinate along each of these axes lies in one of these ranges; the last may have no end.
+    Coordinates(Vec<(usize, Vec<Range<u32>>)>),
     /// One rank.
     Is(u32),
     /// All but one.
@@ -116,6 +121,13 @@ impl Formulas {
             Guard::Always => true,
             Guard::Neighbours(all) => all.iter().all(|(step, has)| {
                 self.grid.as_ref().is_some_and(|grid| (grid.shift(rank, step) != PROC_NULL) == *has)
+            }),
+            Guard::Coordinates(axes) => self.grid.as_ref().is_some_and(|grid| {
+                let lies = |(axis, ranges): &(usize, Vec<Range<u32>>)| {
+                    let at = grid.coordinate(rank, *axis);
+                    ranges.iter().any(|range| range.contains(&at))
+                };
+                axes.iter().all(lies)
             }),
             Guard::Is(one) => rank == *one,
             Guard::IsNot(one) => rank != *one,
@@ -204,12 +216,6 @@ impl Formulas {
         if let Some(&other) = around.difference(ranks).next() {
             all.push(Guard::IsNot(other));
         }
-        // A bound between the last of these and the next around it: that of a grid or a tree, where it is one.
-        let end = around.range(last + 1..).next().copied().unwrap_or(self.ranks);
-        all.extend([Guard::Below(end), Guard::From(first), Guard::Between(first, end)]);
-        for divisor in [2, 3, 4] {
-            all.push(Guard::Modulo(divisor, first % divisor));
-        }
         for (at, step) in self.steps.iter().enumerate() {
             for other in &self.steps[at + 1..] {
                 for (has, too) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -217,8 +223,53 @@ impl Formulas {
                 }
             }
         }
+        all.extend(self.coordinates(ranks, around, 1));
+        // A bound between the last of these and the next around it: that of a grid or a tree, where it is one.
+        let end = around.range(last + 1..).next().copied().unwrap_or(self.ranks);
+        all.extend([Guard::Below(end), Guard::From(first), Guard::Between(first, end)]);
+        for divisor in [2, 3, 4] {
+            all.push(Guard::Modulo(divisor, first % divisor));
+        }
+        all.extend(self.coordinates(ranks, around, MOST_RANGES));
         let table = || Guard::Table((0..self.ranks).map(|rank| ranks.contains(&rank)).collect());
         all.into_iter().find(fits).unwrap_or_else(table)
+    }
+
+    /// The coordinates of `ranks`, along the axes where they are not those of all ranks `around`; `None` where these are
+    /// more than `most` ranges.
+    fn coordinates(&self, ranks: &BTreeSet<u32>, around: &BTreeSet<u32>, most: usize) -> Option<Guard> {
+        let grid = self.grid.as_ref()?;
+        let mut axes = Vec::new();
+        for axis in 0..grid.axes.len() {
+            let of = |ranks: &BTreeSet<u32>| -> BTreeSet<u32> {
+                ranks.iter().map(|&rank| grid.coordinate(rank, axis)).collect()
+            };
+            let (own, all) = (of(ranks), of(around));
+            if own == all {
+                continue;
+            }
+            let mut ranges: Vec<Range<u32>> = Vec::new();
+            for at in own {
+                match ranges.last_mut() {
+                    // Nobody is in between.
+                    Some(range) if all.range(range.end..at).next().is_none() => range.end = at + 1,
+                    _ => ranges.push(at..at + 1),
+                }
+            }
+            // To the ends of the axis, where nobody is beyond.
+            if let Some(range) = ranges.first_mut().filter(|range| all.range(..range.start).next().is_none())
+            {
+                range.start = 0;
+            }
+            if let Some(range) = ranges.last_mut().filter(|range| all.range(range.end..).next().is_none()) {
+                range.end = u32::MAX;
+            }
+            if ranges.len() > most {
+                return None;
+            }
+            axes.push((axis, ranges));
+        }
+        Some(Guard::Coordinates(axes))
     }
 }
 
@@ -230,6 +281,7 @@ fn constant(column: &[(u32, i64)]) -> Option<Formula> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::logical::grid::GridAxis;
 
     fn formulas(ranks: u32) -> Formulas {
         Formulas { ranks, grid: None, steps: Vec::new() }
@@ -256,6 +308,24 @@ mod tests {
         let found = job.partner(&column);
         assert!(matches!(&found, Formula::Table(all) if all.len() == 12));
         column.iter().for_each(|&(rank, value)| assert_eq!(job.value(&found, rank), Some(value)));
+    }
+
+    #[test]
+    fn ends_and_middles_of_an_axis_are_guards_by_coordinates() {
+        let axis = |number, stride| GridAxis { size: 4, stride, periodic: false, number, reversed: false };
+        let grid = Grid { axes: vec![axis(0, 1), axis(1, 4)] };
+        let job = Formulas { ranks: 16, grid: Some(grid), steps: Vec::new() };
+        let all: BTreeSet<u32> = (0..16).collect();
+        let ranks = |lies: fn(u32, u32) -> bool| -> BTreeSet<u32> {
+            all.iter().copied().filter(|rank| lies(rank % 4, rank / 4)).collect()
+        };
+        let ends = ranks(|x, y| x < 3 && (y == 0 || y == 3));
+        let expected = Guard::Coordinates(vec![(0, vec![0..3]), (1, vec![0..1, 3..u32::MAX])]);
+        assert_eq!(job.guard(&ends, &all), expected);
+        let (middle, around) = (ranks(|x, y| x > 0 && (y == 1 || y == 2)), ranks(|x, _| x > 0));
+        assert_eq!(job.guard(&middle, &around), Guard::Coordinates(vec![(1, vec![1..3])]));
+        let odd = ranks(|x, y| (x + y) % 2 == 1);
+        assert!(matches!(job.guard(&odd, &all), Guard::Table(_)));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Formulas and guards as expressions of C.
 
+use std::ops::Range;
+
 use ampl_analysis::logical::{Formula, Guard};
 
 use super::Helpers;
@@ -74,6 +76,11 @@ impl Expressions {
                     .collect();
                 each.join(" && ")
             }
+            Guard::Coordinates(axes) => {
+                self.helpers.coordinates = true;
+                let each: Vec<String> = axes.iter().map(|(axis, ranges)| places(*axis, ranges)).collect();
+                each.join(" && ")
+            }
             Guard::Is(rank) => format!("rank == {rank}"),
             Guard::IsNot(rank) => format!("rank != {rank}"),
             Guard::Below(end) => format!("rank < {end}"),
@@ -85,5 +92,24 @@ impl Expressions {
                 format!("{}[rank]", self.tables.name("only", "char", &values))
             }
         })
+    }
+}
+
+/// The condition that a coordinate lies in one of these ranges.
+fn places(axis: usize, ranges: &[Range<u32>]) -> String {
+    let at = format!("coordinate({axis})");
+    let one = |range: &Range<u32>| match (range.start, range.end) {
+        (start, end) if start + 1 == end => format!("{at} == {start}"),
+        (0, end) => format!("{at} < {end}"),
+        (start, u32::MAX) => format!("{at} >= {start}"),
+        (start, end) => format!("{at} >= {start} && {at} < {end}"),
+    };
+    match ranges {
+        [range] => one(range),
+        // Compilers want brackets where both operators are.
+        ranges => {
+            let all: Vec<String> = ranges.iter().map(|range| format!("({})", one(range))).collect();
+            format!("({})", all.join(" || "))
+        }
     }
 }
