@@ -28,6 +28,7 @@ pub mod callgraph;
 pub mod calls;
 pub mod check;
 pub mod comparison;
+pub mod computation;
 pub mod counted;
 pub mod coverage;
 pub mod decisions;

@@ -4,17 +4,14 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ampl_analysis::logical::Program;
-use ampl_analysis::messages::Messages;
-use ampl_analysis::topology::{Options, patterns};
-use ampl_export::skeleton::{DETAIL, skeleton};
-use ampl_reader::Symbols;
+use ampl_export::skeleton::{Refusal, of_run};
+use ampl_reader::{Run, Symbols};
 use ampl_report::human::plural;
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND, OTHER};
 use crate::rundir::{RunArg, message};
 
-/// Write a C program that communicates as the run did, without its computation.
+/// Write a C program that communicates as the run did, without what it computes.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 One program stands for all ranks: loops, and partners as functions of the rank. Comments name call sites. A run whose
@@ -29,6 +26,9 @@ pub struct Args {
     /// File of the program
     #[arg(short, long, value_name = "FILE.c")]
     output: PathBuf,
+    /// Keep the processor busy before each call, for the mean time that ranks were outside of MPI there
+    #[arg(long)]
+    compute: bool,
 }
 
 /// Writes the program.
@@ -37,27 +37,21 @@ pub struct Args {
 /// A [`Failure`] of status 3 for damaged runs and those that are too large, of status 4 where a skeleton would not be
 /// right, of status 1 where the file cannot be written.
 pub fn write(args: &Args) -> anyhow::Result<ExitCode> {
-    let run = args.run.open()?;
+    let run = if args.compute { Run::from(args.run.read()?) } else { args.run.open()? };
     let path = &args.run.run;
     if let Some(damage) = run.damage().first() {
         notice!("{}", message(damage, path));
         let what = "the run is damaged";
         return Err(Failure::message(DAMAGED, what, path.display(), "a skeleton needs all of its calls"));
     }
-    let too_much = |error: &dyn std::fmt::Display| {
-        Failure::message(DAMAGED, error, path.display(), "take a smaller run")
-    };
-    let ranks = run.info().ranks;
-    let messages = Messages::of(run.structure(), run.communicators(), ranks);
-    let found = patterns(&messages, &Options::default()).map_err(|error| too_much(&error))?;
-    let program = Program::with(run.structure(), run.communicators(), ranks, &found, DETAIL)
-        .map_err(|error| too_much(&error))?;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    let text =
-        skeleton(&program, &name, run.info().abi_family(), &mut Symbols::default()).map_err(|refusal| {
-            let fix = "a skeleton needs every call, see docs/guide/skeleton.md";
-            Failure::message(NOT_FOUND, refusal, path.display(), fix)
-        })?;
+    let text = of_run(&run, &name, args.compute, &mut Symbols::default()).map_err(|refusal| {
+        let (status, fix) = match refusal {
+            Refusal::TooLarge(_) => (DAMAGED, "take a smaller run"),
+            _ => (NOT_FOUND, "a skeleton needs every call, see docs/guide/skeleton.md"),
+        };
+        Failure::message(status, refusal, path.display(), fix)
+    })?;
     let file = args.output.display();
     fs::write(&args.output, &text).map_err(|error| {
         Failure::message(OTHER, format!("cannot write: {error}"), &file, "name another file")
@@ -65,7 +59,7 @@ pub fn write(args: &Args) -> anyhow::Result<ExitCode> {
     notice!(
         "ampl: {} for {} in {file}",
         plural(text.lines().count() as u64, "line"),
-        plural(ranks.into(), "rank")
+        plural(run.info().ranks.into(), "rank")
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -17,10 +17,11 @@ fn ask(words: &[&str]) -> Finished {
     process::run(Command::new(ampl()).args(words), Duration::from_secs(120))
 }
 
-/// The skeleton of a run, in its scratch directory.
-fn skeleton(run: &Monitored) -> PathBuf {
+/// The skeleton of a run with these options, in its scratch directory.
+fn skeleton(run: &Monitored, options: &[&str]) -> PathBuf {
     let file = run.scratch.path().join("skeleton.c");
-    ask(&["skeleton", &run.run.to_string_lossy(), "-o", &file.to_string_lossy()]).success();
+    let words = ["skeleton", &run.run.to_string_lossy(), "-o", &file.to_string_lossy()];
+    ask(&[&words[..], options].concat()).success();
     file
 }
 
@@ -46,7 +47,7 @@ fn calls(run: &Monitored, rank: u32) -> Vec<Value> {
 /// Checks that the skeleton of `job`'s run makes the same calls under both MPIs; returns its text.
 fn repeats(job: &Job, ranks: u32) -> String {
     let run = monitor(job, EVERYTHING, Form::Run).success();
-    let source = skeleton(&run);
+    let source = skeleton(&run, &[]);
     for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
         let program = compile(mpi, &source, &run.scratch);
         let again = monitor(&Job::new(mpi, ranks, program, &[]), EVERYTHING, Form::Run).success();
@@ -79,6 +80,23 @@ fn a_skeleton_makes_the_calls_of_communicators_types_and_partial_completion() {
     assert!(text.contains("local(comm[") && text.contains("gather("), "{text}");
 }
 
+#[test]
+fn a_skeleton_that_computes_makes_the_same_calls() {
+    let job = Job::of(Mpi::OpenMpi, 4, "torus_mixed", &["2", "2", "20"]);
+    let run = monitor(&job, "[agent]\nmax_overhead = \"99%\"\n", Form::Run).success();
+    let plain = std::fs::read_to_string(skeleton(&run, &[])).unwrap();
+    let source = skeleton(&run, &["--compute"]);
+    let text = std::fs::read_to_string(&source).unwrap();
+    assert!(text.contains("compute(") && text.contains(" times */") && !plain.contains("compute("), "{text}");
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let program = compile(mpi, &source, &run.scratch);
+        let again = monitor(&Job::new(mpi, 4, program, &[]), EVERYTHING, Form::Run).success();
+        for rank in 0..4 {
+            assert_eq!(calls(&run, rank), calls(&again, rank), "{mpi:?}, rank {rank}");
+        }
+    }
+}
+
 /// The text with every number replaced.
 fn without_numbers(text: &str) -> String {
     let mut kept = String::new();
@@ -96,7 +114,7 @@ fn without_numbers(text: &str) -> String {
 fn skeletons_of_a_stencil_on_few_and_many_ranks_differ_in_constants_only() {
     let text = |ranks: u32, steps: &str| {
         let run = monitor(&Job::of(Mpi::OpenMpi, ranks, "stencil2", &[steps]), EVERYTHING, Form::Run);
-        std::fs::read_to_string(skeleton(&run.success())).unwrap()
+        std::fs::read_to_string(skeleton(&run.success(), &[])).unwrap()
     };
     let (few, many) = (text(16, "3"), text(36, "9"));
     assert_ne!(few, many);

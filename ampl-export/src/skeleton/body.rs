@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use ampl_analysis::computation::Computed;
 use ampl_analysis::logical::{Count, Guard, Node, Program, Thread};
 use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_reader::Symbols;
@@ -24,6 +25,10 @@ pub struct Body<'a> {
     pub thread: &'a Thread,
     /// Ranks of each of its classes.
     pub classes: Vec<BTreeSet<u32>>,
+    /// Computation before calls by label; empty where none is written.
+    pub computed: &'a [Computed],
+    /// True behind `MPI_Init`.
+    begun: bool,
     /// Names of call sites.
     pub symbols: &'a mut Symbols,
     /// Expressions.
@@ -38,7 +43,12 @@ pub struct Body<'a> {
 
 impl<'a> Body<'a> {
     /// A writer that has written nothing.
-    pub fn new(calls: Calls<'a>, thread: &'a Thread, symbols: &'a mut Symbols) -> Self {
+    pub fn new(
+        calls: Calls<'a>,
+        thread: &'a Thread,
+        computed: &'a [Computed],
+        symbols: &'a mut Symbols,
+    ) -> Self {
         let classes: Vec<BTreeSet<u32>> =
             thread.classes.iter().map(|class| class.ranks.iter().copied().collect()).collect();
         let mut variables = Variables::default();
@@ -47,6 +57,8 @@ impl<'a> Body<'a> {
             calls,
             thread,
             classes,
+            computed,
+            begun: false,
             symbols,
             out: Expressions::default(),
             variables,
@@ -141,6 +153,10 @@ impl<'a> Body<'a> {
         {
             let _ = write!(statement, "  /* {} */", site.replace("*/", "* /"));
         }
+        if let Some(computes) = self.computation(label) {
+            statements.insert(0, computes);
+        }
+        self.begun |= name.starts_with("MPI_Init") && name != "MPI_Initialized";
         match (count, &statements[..]) {
             (None, _) => statements.iter().for_each(|statement| self.line(indent, statement)),
             (Some(count), [one]) => {
@@ -155,6 +171,20 @@ impl<'a> Body<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The statement that lets as much time pass as the mean before the call of that label.
+    fn computation(&mut self, label: u32) -> Option<String> {
+        let computed = self.computed.get(label as usize).filter(|_| self.begun)?;
+        let mean_ns = computed.mean_ns().round();
+        if mean_ns < 1.0 {
+            return None;
+        }
+        self.out.helpers.computes = true;
+        Some(format!(
+            "compute({mean_ns});  /* ns; measured {} of {} times */",
+            computed.measured, computed.calls
+        ))
     }
 
     fn line(&mut self, indent: usize, text: &str) {

@@ -18,10 +18,13 @@ mod text;
 
 use std::collections::BTreeSet;
 
+use ampl_analysis::computation::{Computed, before_calls};
 use ampl_analysis::logical::{Detail, Formulas, Node, Program};
+use ampl_analysis::messages::Messages;
+use ampl_analysis::topology::{Options, patterns};
 use ampl_core::mpi::Function;
 use ampl_core::mpi::constants::AbiFamily;
-use ampl_reader::Symbols;
+use ampl_reader::{Run, Symbols};
 use ampl_trace::record::GAP;
 
 pub use refusal::Refusal;
@@ -29,13 +32,31 @@ pub use refusal::Refusal;
 use arguments::Calls;
 use body::Body;
 
-/// Detail that the logical program must have.
-pub const DETAIL: Detail = Detail::Whole;
+/// The skeleton of `run` as the text of a C program; with `computes` it lets time pass between calls, of which the run
+/// must have been read whole.
+///
+/// # Errors
+/// A [`Refusal`] where the program would not communicate as the run did.
+pub fn of_run(run: &Run, name: &str, computes: bool, symbols: &mut Symbols) -> Result<String, Refusal> {
+    let ranks = run.info().ranks;
+    let messages = Messages::of(run.structure(), run.communicators(), ranks);
+    let found =
+        patterns(&messages, &Options::default()).map_err(|error| Refusal::TooLarge(error.to_string()))?;
+    let program = Program::with(run.structure(), run.communicators(), ranks, &found, Detail::Whole)
+        .map_err(|error| Refusal::TooLarge(error.to_string()))?;
+    let computed = match (computes, run.whole()) {
+        (true, Some(trace)) => before_calls(trace, &program).ok_or(Refusal::NoTimes)?,
+        (true, None) => return Err(Refusal::NoTimes),
+        (false, _) => Vec::new(),
+    };
+    skeleton(&program, name, run.info().abi_family(), &computed, symbols)
+}
 
 /// Functions and variables of the skeleton itself that it needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Helpers {
     attached: bool,
+    computes: bool,
     coordinates: bool,
     flag: bool,
     flip: bool,
@@ -48,14 +69,12 @@ pub struct Helpers {
     transposed: bool,
 }
 
-/// The skeleton of a run of that name as the text of a C program; constants are those of `family`.
-///
-/// # Errors
-/// A [`Refusal`] where the program would not communicate as the run did.
-pub fn skeleton(
+/// The skeleton of a run of that name; constants are those of `family`, and computation is `computed` by label.
+fn skeleton(
     program: &Program,
     run: &str,
     family: Option<AbiFamily>,
+    computed: &[Computed],
     symbols: &mut Symbols,
 ) -> Result<String, Refusal> {
     if !program.missing.is_empty() {
@@ -68,7 +87,7 @@ pub fn skeleton(
     };
     let formulas = Formulas::new(&program.space, program.ranks);
     let calls = Calls { program, formulas: &formulas, family };
-    let mut body = Body::new(calls, thread, symbols);
+    let mut body = Body::new(calls, thread, computed, symbols);
     let all: BTreeSet<u32> = (0..program.ranks).collect();
     begins(program, &thread.body, &body, &all)?;
     body.nodes(&thread.body, &all, 0, 1)?;

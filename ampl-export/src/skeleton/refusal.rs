@@ -8,6 +8,10 @@ use ampl_core::units::RankSet;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
+    /// More ranks or calls than one program is found for, with the reason.
+    TooLarge(String),
+    /// Time between calls is not known.
+    NoTimes,
     /// Ranks without recorded calls.
     Missing(Vec<u32>),
     /// Calls that were counted and not recorded.
@@ -37,6 +41,8 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::TooLarge(reason) => f.write_str(reason),
+            Self::NoTimes => f.write_str("no time between calls is recorded"),
             Self::Missing(ranks) => {
                 write!(f, "no calls of ranks {} are recorded", RankSet::from_iter(ranks.iter().copied()))
             }

@@ -9,8 +9,9 @@ use super::body::Body;
 /// The whole program.
 pub fn whole(body: &Body<'_>, formulas: &Formulas, run: &str) -> String {
     let ranks = body.calls.program.ranks;
+    let helpers = body.out.helpers;
     let mut text = format!(
-        "/* Communication of the run {}, without its computation. Written by ampl skeleton.
+        "/* Communication of the run {}, {}. Written by ampl skeleton.
  * Build and run: mpicc -o skeleton FILE.c && mpiexec -n {ranks} ./skeleton
  * Calls of PMPI functions are the skeleton's own; all others are those of the run. */
 #include <mpi.h>
@@ -20,9 +21,12 @@ pub fn whole(body: &Body<'_>, formulas: &Formulas, run: &str) -> String {
 enum {{ RANKS = {ranks} }};
 static int rank;
 ",
-        run.replace("*/", "* /")
+        run.replace("*/", "* /"),
+        match helpers.computes {
+            true => "with waits in place of its computation",
+            false => "without its computation",
+        }
     );
-    let helpers = body.out.helpers;
     variables(&mut text, body);
     text += &body.out.tables.text();
     text.push('\n');
@@ -30,6 +34,9 @@ static int rank;
         && let Some(grid) = &formulas.grid
     {
         coordinates(&mut text, body, grid);
+    }
+    if helpers.computes {
+        text += COMPUTE;
     }
     if helpers.local {
         text += LOCAL;
@@ -172,6 +179,17 @@ static int transposed(void)
 ";
     }
 }
+
+const COMPUTE: &str = "/* Keeps the processor busy for the mean time that all ranks were outside of MPI before this call. It is measured where
+ * the times of calls were kept. Elsewhere the sum that is known of each rank is divided among its calls. */
+static void compute(double ns)
+{
+    const double begun = PMPI_Wtime();
+    while (PMPI_Wtime() - begun < ns * 1e-9)
+        ;
+}
+
+";
 
 const LOCAL: &str = "/* The rank in a communicator that a rank of the world has; of an intercommunicator, in the other group. */
 static int local(MPI_Comm comm, int world)
