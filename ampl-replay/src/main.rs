@@ -12,6 +12,10 @@ use ampl_replay::say;
 /// Library beside the replayers: see `masks.c`.
 const MASKS: &str = "libampl-replay-masks.so";
 
+/// Options of the replayer whose value is the next argument.
+const WITH_VALUE: [&str; 6] =
+    ["--scale-compute", "--scratch", "--stall", "--steps", "--timing", "--wildcards"];
+
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let Err(error) = start(arguments);
@@ -65,8 +69,7 @@ fn marker(arguments: &[OsString]) -> Result<Option<String>, String> {
     if !arguments.iter().any(asks) {
         return Ok(None);
     }
-    // The run is the one argument that is there.
-    let Some(run) = arguments.iter().find(|argument| Path::new(argument).exists()) else { return Ok(None) };
+    let Some(run) = run_of(arguments) else { return Ok(None) };
     let own = std::env::current_exe().map_err(|error| format!("its own path is not known: {error}"))?;
     let mut ask = Command::new(own.with_file_name("ampl"));
     // Not under the tool that records the replay.
@@ -81,9 +84,20 @@ fn marker(arguments: &[OsString]) -> Result<Option<String>, String> {
         Some(marker) if agreed => Ok(Some(marker)),
         Some(_) => Err("--steps: ranks show different numbers of steps".to_owned()),
         None => Err(format!("--steps: no loop over time with a call in each step was found: {}", {
-            reason.unwrap_or_else(|| "see 'ampl timesteps'".to_owned())
+            reason.unwrap_or_else(|| "no place in the loop is called once in each step".to_owned())
         })),
     }
+}
+
+/// The argument that is neither an option nor the value of one.
+fn run_of(arguments: &[OsString]) -> Option<&OsString> {
+    let mut is_value = false;
+    arguments.iter().find(|argument| {
+        let text = argument.to_string_lossy();
+        let is_run = !is_value && !text.starts_with('-');
+        is_value = WITH_VALUE.contains(&&*text);
+        is_run
+    })
 }
 
 /// The MPI that `--mpi` names, and the other arguments.
@@ -111,4 +125,20 @@ fn libexec() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| format!("its own path is not known: {error}"))?;
     let prefix = own.parent().and_then(Path::parent);
     Ok(prefix.ok_or("its own path has no directory")?.join("libexec"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_run_is_no_value_of_an_option() {
+        let of = |text: &str| {
+            let all: Vec<OsString> = text.split(' ').map(OsString::from).collect();
+            run_of(&all).map(|run| run.to_string_lossy().into_owned())
+        };
+        assert_eq!(of("--scratch /tmp --steps 20 RUN --json").as_deref(), Some("RUN"));
+        assert_eq!(of("--steps=20 RUN").as_deref(), Some("RUN"));
+        assert_eq!(of("--steps 20"), None);
+    }
 }

@@ -91,6 +91,7 @@ impl fmt::Display for Refusal {
                 "the run has {recorded} ranks and {started} were started: start {recorded}, because messages and \
                  communicators are those of {recorded}"
             ),
+            Self::Damaged(1) => f.write_str("a part of the trace is damaged or missing"),
             Self::Damaged(parts) => write!(f, "{parts} parts of the trace are damaged or missing"),
             Self::Kept => f.write_str(
                 "the run was recorded with trace.structure = \"kept\" or \"off\": calls of other windows are not \

@@ -214,6 +214,19 @@ fn what_cannot_be_replayed_is_refused_with_the_reason() {
     refused(replay(Mpi::OpenMpi, 2, &run.run, &["--mpi", "mpich"]), "the launcher belongs to another MPI");
 }
 
+#[test]
+fn every_call_of_a_run_that_left_without_finalize_is_replayed() {
+    let run = monitor(&Job::of(Mpi::OpenMpi, 3, "steady", &["20", "exit"]), EVERYTHING, Form::Run);
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let refused = replay(mpi, 3, &run.run, &[]).plain();
+        assert!(!refused.status.success(), "{refused:?}");
+        assert!(refused.stderr.contains("ranks 0-2 did not reach MPI_Finalize"), "{}", refused.stderr);
+        let whole = report(&replay(mpi, 3, &run.run, &["--skip-gaps", "--json"]));
+        assert_eq!(calls(&whole, "MPI_Sendrecv"), [60; 2], "{mpi:?}: {whole}");
+        assert!(whole["notes"].to_string().contains("did not reach MPI_Finalize"), "{whole}");
+    }
+}
+
 fn report(job: &Job) -> Value {
     let finished = job.plain();
     assert!(finished.status.success(), "{}", finished.stderr);

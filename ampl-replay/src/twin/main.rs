@@ -35,6 +35,9 @@ use problem::Problem;
 use report::Report;
 use watchdog::Progress;
 
+/// Time for rank 0 to name a reason that all ranks have. Launchers end the others then.
+const FIRST_RANK_ENDS: Duration = Duration::from_secs(5);
+
 /// Replays the calls of a recorded run, with random payload and without the program.
 #[derive(Debug, Parser)]
 #[command(
@@ -100,10 +103,12 @@ fn main() -> ExitCode {
     match replay(&args, launched, rank) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Stop::Refused(reasons)) => {
-            // One rank is enough; the launcher ends the others.
-            if rank == 0 {
-                reasons.iter().for_each(|reason| say(reason));
+            // One rank is enough, if it comes to it before a launcher ends all ranks for the end of another.
+            if rank != 0 {
+                std::thread::sleep(FIRST_RANK_ENDS);
             }
+            let of_rank = if rank == 0 { String::new() } else { format!("rank {rank}: ") };
+            reasons.iter().for_each(|reason| say(&format!("{of_rank}{reason}")));
             ExitCode::from(2)
         }
         Err(Stop::At(place, problem)) => {
@@ -173,7 +178,7 @@ fn replay(args: &Args, launched: Option<Launched>, rank: u32) -> Result<(), Stop
         family,
         sources: (args.wildcards == Wildcards::Pinned).then(sources),
         reads_statuses,
-        progress,
+        progress: Arc::clone(&progress),
         files: if args.skip_files { Files::Skipped } else { Files::In(scratch(args)) },
     };
     let memory =
@@ -185,8 +190,10 @@ fn replay(args: &Args, launched: Option<Launched>, rank: u32) -> Result<(), Stop
         rank,
         private: None,
         begun: Instant::now(),
+        progress: Arc::clone(&progress),
         notes,
         steps: Vec::new(),
+        markers: cut.as_ref().map_or(0, Cut::all),
         left_out: cut.as_ref().map_or(0, Cut::left_out),
         computation: computation.as_ref().map(|computation| (computation.measured, computation.calls)),
     };
@@ -225,6 +232,12 @@ fn replay(args: &Args, launched: Option<Launched>, rank: u32) -> Result<(), Stop
         if call.function.spec().class == Class::Lifecycle && ffi::is_running() {
             state.begin(&player)?;
         }
+    }
+    if ffi::is_running() {
+        // The rank's recorded calls end before MPI_Finalize.
+        state.end(&mut player);
+        progress.wait_for_ranks();
+        ffi::finalize();
     }
     Ok(())
 }
@@ -278,8 +291,11 @@ fn watch(args: &Args, rank: u32, progress: &Arc<Progress>) -> std::io::Result<()
             let own = run.rank(rank)?;
             Calls::new(&own.structure, &own.trace).map_while(Result::ok).find(|call| call.seq == seq)
         });
-        let text = found.map_or_else(|| "a call".to_owned(), |call| shown(&call));
-        say(&format!("rank {rank} waits since {seconds} s in call {seq} {text}"));
+        let place = found.map_or_else(
+            || "for other ranks, outside of the recorded calls".to_owned(),
+            |call| format!("in call {seq} {}", shown(&call)),
+        );
+        say(&format!("rank {rank} waits since {seconds} s {place}"));
     };
     let end = move || {
         say(&format!("rank {rank} still waits after {} s; the replay ends", 2 * seconds));
@@ -296,9 +312,12 @@ struct State<'a> {
     rank: u32,
     private: Option<Private>,
     begun: Instant,
+    progress: Arc<Progress>,
     notes: Vec<String>,
     /// Begin of each step, where these are counted.
     steps: Vec<Instant>,
+    /// Calls that begin a step, of this rank.
+    markers: u64,
     /// Steps that are not replayed.
     left_out: u64,
     /// Calls whose computation was measured, and all, where computation is replayed.
@@ -330,12 +349,28 @@ impl State<'_> {
         {
             self.notes.push(format!("no scratch directory: {error}"));
         }
+        self.progress.wait_for_ranks();
         let private = Private::new();
         // No rank opens a file before the directory is there.
-        private.share(&mut 0);
+        let [most, least] = self.ends_of(private, self.markers);
+        self.progress.leave();
+        if most != least {
+            return Err(refuse(format!(
+                "--steps: ranks make the call that begins a step {least} to {most} times: it does not begin the steps \
+                 of all ranks"
+            )));
+        }
         self.private = Some(private);
         self.begun = Instant::now();
         Ok(())
+    }
+
+    /// The largest and the least of the ranks' values, on all ranks.
+    fn ends_of(&self, private: Private, value: u64) -> [u64; 2] {
+        let mut ends = [value, u64::MAX - value];
+        private.largest(&mut ends, self.rank);
+        ends.iter_mut().for_each(|end| private.share(end));
+        [ends[0], u64::MAX - ends[1]]
     }
 
     /// Mean length of a step, without the first, which warms up, and the last, behind what is left out.
@@ -348,6 +383,7 @@ impl State<'_> {
     /// Before `MPI_Finalize`.
     fn end(&mut self, player: &mut Player<'_>) {
         let Some(private) = self.private.take() else { return };
+        self.progress.wait_for_ranks();
         let mut elapsed = [self.begun.elapsed().as_nanos() as u64];
         private.largest(&mut elapsed, self.rank);
         player.measured.gather(private, self.rank);
@@ -358,6 +394,7 @@ impl State<'_> {
         let mut sums = [measured, all];
         private.sum(&mut sums, self.rank);
         private.free();
+        self.progress.leave();
         if self.rank != 0 {
             return;
         }

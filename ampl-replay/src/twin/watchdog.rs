@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use ampl_reader::Call;
 
-/// The call that a rank is in.
+/// Polls of a rank's progress in the time that a call may last.
+const POLLS: u32 = 8;
+
+/// Place at which a rank is.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// One more than the number of its call; 0 between calls.
+    /// One more than the number of its call; 0 between calls; the greatest number outside of these.
     inside: AtomicU64,
     /// Calls begun.
     begun: AtomicU64,
@@ -19,6 +22,12 @@ impl Progress {
     /// Notes that `call` begins.
     pub fn enter(&self, call: &Call) {
         self.inside.store(call.seq + 1, Ordering::Relaxed);
+        self.begun.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that the rank waits for others outside of the recorded calls, until [`leave`](Self::leave).
+    pub fn wait_for_ranks(&self) {
+        self.inside.store(u64::MAX, Ordering::Relaxed);
         self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -44,17 +53,18 @@ pub fn start(
     let watch = move || {
         let (mut last, mut times) = ((0, 0), 0);
         loop {
-            std::thread::sleep(limit);
+            std::thread::sleep(limit / POLLS);
             let now = progress.now();
             if now != last || now.0 == 0 {
                 (last, times) = (now, 0);
                 continue;
             }
             times += 1;
-            match times {
-                1 => name(now.0 - 1),
-                2 => end(),
-                _ => {}
+            if times == POLLS {
+                name(now.0 - 1);
+            }
+            if times == 2 * POLLS {
+                end();
             }
         }
     };
