@@ -319,11 +319,13 @@ mod tests {
         let ranks = |lies: fn(u32, u32) -> bool| -> BTreeSet<u32> {
             all.iter().copied().filter(|rank| lies(rank % 4, rank / 4)).collect()
         };
+        let ranges = |all: &[(u32, u32)]| all.iter().map(|&(start, end)| start..end).collect::<Vec<_>>();
         let ends = ranks(|x, y| x < 3 && (y == 0 || y == 3));
-        let expected = Guard::Coordinates(vec![(0, vec![0..3]), (1, vec![0..1, 3..u32::MAX])]);
+        let expected =
+            Guard::Coordinates(vec![(0, ranges(&[(0, 3)])), (1, ranges(&[(0, 1), (3, u32::MAX)]))]);
         assert_eq!(job.guard(&ends, &all), expected);
         let (middle, around) = (ranks(|x, y| x > 0 && (y == 1 || y == 2)), ranks(|x, _| x > 0));
-        assert_eq!(job.guard(&middle, &around), Guard::Coordinates(vec![(1, vec![1..3])]));
+        assert_eq!(job.guard(&middle, &around), Guard::Coordinates(vec![(1, ranges(&[(1, 3)]))]));
         let odd = ranks(|x, y| (x + y) % 2 == 1);
         assert!(matches!(job.guard(&odd, &all), Guard::Table(_)));
     }
