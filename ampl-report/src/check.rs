@@ -73,6 +73,7 @@ pub fn sentence(problem: &Problem) -> String {
             let verb = if missing.len() == 1 { "does" } else { "do" };
             format!("would never return: {} {verb} not join it on {}", ranks(missing), comm(*own))
         }
+        Problem::WaitsInCircle(own) => format!("did not return: ranks {own} waited for each other"),
         Problem::NeverReceived(own) => {
             format!("the message to rank {} is never received ({})", own.to, envelope(own))
         }
@@ -202,7 +203,12 @@ pub fn text(checked: &Checked, symbols: &mut Symbols, width: usize) -> String {
     let stopped: u64 = checked.stopped.iter().map(|(_, operations)| operations).sum();
     if stopped > 0 {
         lines.extend(wrap(
-            &format!("{} are not judged: their counterparts are not known.", plural(stopped, "operation")),
+            &match stopped {
+                1 => "1 operation is not judged: its counterpart is not known.".to_owned(),
+                _ => {
+                    format!("{} operations are not judged: their counterparts are not known.", count(stopped))
+                }
+            },
             width,
             "  ",
         ));

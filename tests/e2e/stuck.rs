@@ -27,6 +27,7 @@ kill $! && wait $!
 "$ampl" info "$run" --json >dead.json
 "$ampl" info "$run" >dead.txt
 "$ampl" info "$run" --calls --json >calls.json
+"$ampl" check "$run" --json >check.json
 exit 0
 "#;
 
@@ -34,6 +35,7 @@ pub struct Asked {
     pub live: Value,
     pub dead: Value,
     pub calls: Value,
+    pub checked: Value,
     pub live_text: String,
     pub dead_text: String,
 }
@@ -58,6 +60,7 @@ pub fn ask(job: &Job, options: &[&str], wanted: &str) -> Asked {
         live: json("live.json"),
         dead: json("dead.json"),
         calls: json("calls.json"),
+        checked: json("check.json"),
         live_text: text("live.txt"),
         dead_text: text("dead.txt"),
     }
@@ -199,5 +202,12 @@ fn fortran_calls_name_whom_they_wait_for() {
             let barrier = json!({"function": "MPI_Barrier", "peer": null, "comm": "world"});
             assert_eq!(said(row(info, "1")), barrier, "{mpi:?}");
         }
+        let checked = asked.checked.as_array().expect("rows");
+        let places: Vec<_> = checked
+            .iter()
+            .filter(|row| row["kind"] == "hang")
+            .map(|row| (row["rank"].as_u64(), row["function"].as_str()))
+            .collect();
+        assert_eq!(places, [(Some(0), Some("MPI_Recv")), (Some(1), Some("MPI_Barrier"))], "{mpi:?}");
     }
 }

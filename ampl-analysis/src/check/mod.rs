@@ -5,9 +5,11 @@
 
 mod agreement;
 mod checker;
+mod circle;
 mod objects;
 
 use ampl_core::mpi::Function;
+use ampl_core::units::RankSet;
 use ampl_trace::Trace;
 use ampl_trace::communicators::Communicators;
 
@@ -57,6 +59,8 @@ pub enum Problem {
         /// Ranks.
         missing: Vec<u32>,
     },
+    /// The job ended in this call: these ranks waited for each other.
+    WaitsInCircle(RankSet),
     /// The message is never received.
     NeverReceived(Envelope),
     /// The receive never gets a message.
@@ -130,7 +134,7 @@ impl Problem {
     /// Its kind.
     pub fn kind(&self) -> Kind {
         match self {
-            Self::WaitsForMessage { .. } | Self::WaitsForRanks { .. } => Kind::Hang,
+            Self::WaitsForMessage { .. } | Self::WaitsForRanks { .. } | Self::WaitsInCircle(_) => Kind::Hang,
             Self::NeverReceived(_) => Kind::UnmatchedSend,
             Self::NeverSent(_) => Kind::UnmatchedReceive,
             Self::Truncated { .. } => Kind::Truncation,
@@ -236,6 +240,7 @@ fn check_calls(ranks: u32, sources: &[Source<'_>], comms: &Communicators, trace:
         Some(Finding { rank: at.rank, thread: at.thread, seq: at.seq, function, site, problem })
     };
     let mut findings: Vec<Finding> = found.into_iter().filter_map(finding).collect();
+    findings.extend(circle::findings(trace, comms, lost));
     findings.sort_by_key(|one| (!one.problem.is_fault(), one.problem.kind(), one.rank, one.thread, one.seq));
     Checked {
         findings,
