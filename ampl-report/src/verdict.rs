@@ -98,6 +98,12 @@ pub fn sentence(finding: &Finding) -> String {
             too_few(why)
         ),
         Evidence::Calls { .. } => calls::sentence(finding),
+        &Evidence::Counted { calls, per_second } => format!(
+            "{} polls, {} a second of a rank, most of them {}: most were only counted, so the time in them is not known",
+            count(calls),
+            count(per_second as u64),
+            finding.place.as_ref().map_or("in MPI".into(), at)
+        ),
         Evidence::Phase { .. } => phase(finding, &cost),
         &Evidence::Change { window, at_ns, parallel: [before, after] } => format!(
             "From window {window} on ({}) {} of the ranks' time computes, before {}: {cost}",
@@ -146,13 +152,23 @@ fn unreturned(finding: &Finding) -> String {
     };
     let why = match stop {
         Some(Stop::Aborted(by)) => format!("; {} called MPI_Abort", ranks(by)),
-        Some(Stop::Outside(of)) => format!("; {} not in MPI meanwhile", ranks(&of.ranks)),
-        Some(Stop::Awaited { ranks: of, by }) => {
-            let who = match waiting.iter().all(|rank| by.contains(rank)) {
-                true => "they wait".to_owned(),
-                false => format!("{} {}", ranks(by), if by.len() == 1 { "waits" } else { "wait" }),
+        Some(Stop::Outside(of)) => {
+            let verb = match (is_now, of.ranks.len()) {
+                (true, 1) => "is",
+                (true, _) => "are",
+                (false, 1) => "was",
+                (false, _) => "were",
             };
-            format!("; {who} for {}, directly or through others", ranks(of))
+            format!("; {} {verb} not in MPI meanwhile", ranks(&of.ranks))
+        }
+        Some(Stop::Awaited { ranks: of, by }) => {
+            let all = waiting.iter().all(|rank| by.contains(rank));
+            let (who, verb) = match (all, by.len()) {
+                (true, _) => ("they".to_owned(), "wait"),
+                (false, 1) => (ranks(by), "waits"),
+                (false, _) => (ranks(by), "wait"),
+            };
+            format!("; {who} {verb} for {}, directly or through others", ranks(of))
         }
         Some(Stop::Circle { ranks: of, .. }) if of.len() == 1 => format!("; {} waits for itself", ranks(of)),
         Some(Stop::Circle { ranks: of, .. }) => format!("; {} wait for each other", ranks(of)),
@@ -164,7 +180,9 @@ fn unreturned(finding: &Finding) -> String {
     let time = duration(*longest_ns);
     let whose = if *of_threads { "the time of the ranks' threads" } else { "the ranks' time" };
     let cost = finding.cost_share.map_or(String::new(), |share| format!("{} of {whose}", percent(share)));
-    format!("{} {verb} in {} {until}, for {how}{time}: {cost}{why}", who(waiting), at(place))
+    // Other ranks may be in other calls.
+    let whole = if cost.is_empty() { cost } else { format!("; all calls that had not returned take {cost}") };
+    format!("{} {verb} in {} {until}, for {how}{time}{why}{whole}", who(waiting), at(place))
 }
 
 fn not_measured(coverage: &Coverage) -> String {
@@ -394,14 +412,14 @@ mod tests {
         };
         let evidence = |of_threads| evidence_by(of_threads, "0-2,5");
         let said = |of| sentence(&Finding { place: place(), ..finding(evidence(of), Some(0.58)) });
-        assert!(said(true).contains("58.0 % of the time of the ranks' threads; they"), "{}", said(true));
+        assert!(said(true).ends_with("take 58.0 % of the time of the ranks' threads"), "{}", said(true));
         assert_eq!(
             said(false),
-            "Ranks 0-2 were in MPI_Allreduce @ app.c:12 until the end of the job, for up to 23 s: 58.0 % of the ranks' time; \
-             they wait for rank 3, directly or through others"
+            "Ranks 0-2 were in MPI_Allreduce @ app.c:12 until the end of the job, for up to 23 s; they wait for rank 3, directly or \
+             through others; all calls that had not returned take 58.0 % of the ranks' time"
         );
         let others = sentence(&Finding { place: place(), ..finding(evidence_by(false, "1"), Some(0.58)) });
-        assert!(others.ends_with("; rank 1 waits for rank 3, directly or through others"), "{others}");
+        assert!(others.contains("; rank 1 waits for rank 3, directly or through others; all"), "{others}");
     }
 
     #[test]

@@ -77,6 +77,15 @@ fn polling_is_first() {
     });
 }
 
+/// With the usual limit of what ampl may cost, most polls are only counted.
+#[test]
+fn polling_is_first_where_polls_cost_too_much_to_be_timed() {
+    let job = Job::of(Mpi::Mpich, RANKS, "planted", &["polls", "130"]);
+    let info = monitor(&job, "", Form::Run).success().info();
+    let first = findings(&info)[0];
+    assert_eq!((&first["kind"], &first["function"]), (&"polling".into(), &"MPI_Iprobe".into()), "{info}");
+}
+
 /// Over windows the ranks compute alike: kept times show the turns.
 #[test]
 fn turns_within_windows_are_first() {

@@ -11,7 +11,7 @@ use super::cost::{Costs, Purpose};
 use super::finding::{Basis, Detail, Evidence, Finding, Kind, Next, Place};
 use super::steps::{self, Steps};
 use super::waited::waited;
-use super::{Facts, LEAST, NOTABLE, senders};
+use super::{Facts, LEAST, NOTABLE, overlap, senders};
 use crate::calls::{Late, LateRanks, Number, Parts, Places, recorded, recorded_calls, time_ns};
 
 /// The mean time of a call over its shortest, from which on it waits.
@@ -23,7 +23,7 @@ const VERY_LONG_NS: f64 = 1e6;
 /// Bytes a second of a rank from which on its messages may be what takes the time.
 const MOVING: f64 = 20e6;
 /// Compute time over the mean up to which a rank computes no more than others.
-const ALIKE: f64 = 1.05;
+pub(super) const ALIKE: f64 = 1.05;
 /// Time of the rank that is longest in calls over the mean, from which on it is named.
 const MORE: f64 = 1.25;
 /// Most bytes of a small message, the mean.
@@ -34,6 +34,8 @@ const MANY: f64 = 1000.0;
 const PAUSE_NS: f64 = 5e5;
 /// Ranks that compute at a time, the mean, where they do so one after another.
 const ALONE: RangeInclusive<f64> = 0.5..=1.3;
+/// Pairs of ranks that compute at the same time over those that would by chance, up to which they compute one after another.
+const APART: f64 = 0.5;
 /// Correlation of rank number and time in receives from which on each rank waits for the one before it.
 const FOLLOWS: f64 = 0.9;
 
@@ -146,10 +148,16 @@ impl<'f, 't> Spent<'f, 't> {
                     let ranks: Vec<(u32, f64)> = self.costs.ranks(purpose).collect();
                     senders::of(trace, &ranks).filter(|_| purpose == Purpose::Messages)
                 };
-                match in_turn.map(Detail::InTurn) {
-                    Some(found) => (Kind::Turns, Some(found)),
-                    None => senders()
-                        .map_or((kind, None), |found| (Kind::LateSender, Some(Detail::Senders(found)))),
+                // Calls that take longer and longer are no wait for whoever comes late.
+                let growth = || steps().growth().filter(|_| purpose == Purpose::Collectives);
+                if let Some(found) = in_turn {
+                    (Kind::Turns, Some(Detail::InTurn(found)))
+                } else if let Some(found) = senders() {
+                    (Kind::LateSender, Some(Detail::Senders(found)))
+                } else if let Some(found) = growth() {
+                    (Kind::Collectives, Some(Detail::Growth(found)))
+                } else {
+                    (kind, None)
                 }
             }
             Kind::Transfer | Kind::Collectives => (kind, steps().growth().map(Detail::Growth)),
@@ -382,7 +390,11 @@ fn is_serial(facts: &Facts<'_>, costs: &Costs, computing: f64, receives: bool) -
     let of = |purpose| costs.total(purpose);
     let most = Purpose::ALL.iter().all(|&other| of(other) <= of(Purpose::Messages));
     // Where ranks lose their processors, they may wait for these rather than for each other.
-    let one_by_one = ALONE.contains(&computing) && most && (receives || !facts.is_disturbed());
+    let one_by_one = ALONE.contains(&computing)
+        && most
+        && (receives || !facts.is_disturbed())
+        // Ranks that wait for their processors compute as few at a time, but not one after another.
+        && overlap::overlap(facts.trace).is_none_or(|pairs| pairs <= APART);
     if ranks.len() as u32 != facts.trace.run.ranks {
         return one_by_one && !ranks.is_empty();
     }

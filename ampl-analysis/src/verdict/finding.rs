@@ -279,6 +279,13 @@ pub enum Evidence {
         /// Evidence beyond the totals.
         detail: Option<Detail>,
     },
+    /// Polls that were mostly counted, and not timed.
+    Counted {
+        /// Number of calls.
+        calls: u64,
+        /// Calls of a rank in a second.
+        per_second: f64,
+    },
     /// A phase of the run.
     Phase {
         /// [`Kind::StartUp`] or [`Kind::WindDown`].
@@ -368,6 +375,7 @@ impl Finding {
             Evidence::Slow { kind, .. } | Evidence::Calls { kind, .. } | Evidence::Phase { kind, .. } => {
                 *kind
             }
+            Evidence::Counted { .. } => Kind::Polling,
             Evidence::Moving { is_slow: true, .. } => Kind::MovingImbalance,
             Evidence::Moving { .. } => Kind::Turns,
             Evidence::Programs { .. } => Kind::BusiestProgram,

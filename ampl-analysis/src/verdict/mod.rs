@@ -6,8 +6,10 @@
 mod balance;
 mod calls;
 mod cost;
+mod counted;
 mod course;
 mod finding;
+mod overlap;
 mod senders;
 mod steps;
 #[cfg(test)]
@@ -17,7 +19,7 @@ mod waited;
 
 use std::collections::BTreeSet;
 
-use ampl_core::units::RankSet;
+use ampl_core::units::{Rank, RankSet};
 use ampl_trace::Trace;
 
 use crate::coverage::Extent;
@@ -102,6 +104,7 @@ pub fn of(trace: &Trace) -> Vec<Finding> {
     findings.extend(unreturned::of(trace));
     let shares = Shares::of(&run.times).filter(|_| run.extent() != Extent::Little);
     let Some(shares) = shares else {
+        findings.extend(counted::of(trace).filter(|_| !run.coverage.unseen && run.coverage.of_windows > 0));
         let evidence = Evidence::NotMeasured(run.coverage);
         findings.push(Finding::new(evidence, Basis::Recorded, Next::Info));
         // A server that polls leaves the run's numbers open, and not those of the other programs.
@@ -117,6 +120,7 @@ pub fn of(trace: &Trace) -> Vec<Finding> {
     costly.extend(calls::of(&facts));
     costly.extend(course::of(&facts));
     tell_turns_once(&mut costly);
+    without_polling_ranks(&facts, &mut costly);
     if costly.is_empty() {
         costly.push(nothing(&facts, shares));
     }
@@ -190,6 +194,37 @@ fn before_computing(findings: &mut [Finding]) {
     if let Some(polls) = findings.iter().position(is_between) {
         findings[..=polls].rotate_right(1);
     }
+}
+
+/// Leaves out ranks that compute more only as long as the time between their polls counts as computing.
+fn without_polling_ranks(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
+    let between = |finding: &Finding| match finding.evidence {
+        Evidence::Calls { detail: Some(Detail::BetweenPolls(share)), .. } => Some(share),
+        _ => None,
+    };
+    let Some(share) = findings.iter().find_map(between) else { return };
+    let polls = counted::polls(facts.trace);
+    let all: f64 = facts.run.times.iter().map(|times| times.of_program()).sum();
+    let each = share * all / polls.values().sum::<u64>().max(1) as f64;
+    let computes: Vec<(u32, f64)> = facts
+        .run
+        .times
+        .iter()
+        .map(|times| {
+            let own = polls.get(&times.rank).copied().unwrap_or(0) as f64;
+            (times.rank, (times.compute - each * own).max(0.0))
+        })
+        .collect();
+    let mean = |of: &dyn Fn(u32) -> bool| {
+        let own: Vec<f64> = computes.iter().filter(|own| of(own.0)).map(|own| own.1).collect();
+        own.iter().sum::<f64>() / own.len().max(1) as f64
+    };
+    findings.retain(|finding| match (&finding.evidence, &finding.ranks) {
+        (Evidence::Slow { .. }, Some(ranks)) => {
+            mean(&|rank| ranks.contains(Rank(rank))) > calls::ALIKE * mean(&|_| true)
+        }
+        _ => true,
+    });
 }
 
 /// Moves calls with a cause before waiting in a collective without one, or for the rank that leaves them last, unless

@@ -212,7 +212,7 @@ pub fn between_polls(trace: &Trace) -> Option<f64> {
 }
 
 /// Passes the structure and the kept times of a few ranks to `each`: of those that have the most kept calls.
-fn each_rank(trace: &Trace, mut each: impl FnMut(&RankStructure, &[u8])) {
+pub(super) fn each_rank(trace: &Trace, mut each: impl FnMut(&RankStructure, &[u8])) {
     let calls = Quantity::Calls.name();
     let slot = trace.run.metrics.iter().position(|metric| metric.name == calls && metric.event == "*");
     let Some(slot) = slot else { return };

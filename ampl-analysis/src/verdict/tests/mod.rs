@@ -1,4 +1,5 @@
 mod calls;
+mod polls;
 
 use ampl_core::mpi::Function;
 use ampl_testkit::runs::{Caller, structure, world};
