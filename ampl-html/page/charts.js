@@ -2,7 +2,7 @@
 const charts = [];
 
 function axis(label, values) {
-  return { stroke: colour("text"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line") }, label, labelSize: 18, size: 56, values, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif" };
+  return { stroke: colour("text"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line") }, label, labelSize: 18, size: 70, values, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif" };
 }
 
 // A chart in `place`; `series` are uPlot's, `points` their values over `times`.
@@ -92,6 +92,8 @@ function drawEstimates() {
   element("estimate-about").textContent = series.about;
 }
 
+// One colour and one kind of line have 28 pairs.
+const DASHES = [undefined, [6, 3], [2, 2], [10, 3, 2, 3]];
 function drawSizes() {
   const place = document.querySelector("[data-chart=sizes]");
   if (!place || !data.sizes.length) return;
@@ -105,7 +107,7 @@ function drawSizes() {
   };
   const ends = times.map(timeOf);
   const last = grid.edges[columns], values = data.sizes.map(steps).map(of => [...of, of[of.length - 1]]);
-  const series = data.sizes.map((of, index) => ({ ...line(`${of.name}, of up to ${of.population}`, paint(index), value => digits(value), index % 2 ? [6, 3] : undefined, 2), paths: uPlot.paths.stepped({ align: 1 }) }));
+  const series = data.sizes.map((of, index) => ({ ...line(`${of.name}, of up to ${of.population}`, PALETTE[index % PALETTE.length], value => digits(value), DASHES[Math.floor(index / PALETTE.length) % DASHES.length], 2), paths: uPlot.paths.stepped({ align: 1 }) }));
   const most = Math.max(...data.sizes.map(of => of.population), 1);
   lineChart(place, [...ends, Math.max(last, ends[ends.length - 1] + 1e-9)], values, series, "ranks kept", undefined, { range: [0, most * 1.05] }, 220);
 }

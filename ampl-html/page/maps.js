@@ -71,15 +71,20 @@ function drawHeat() {
       pen.fillRect(x(column), TOP + row * cell, Math.max(x(column + 1) - x(column), 0.6) + 0.3, cell + (cell < 9 ? 0.3 : -0.5));
     }
   }
+  // Strata beside the rows, as under the bars of ranks.
+  if (data.strata.length > 1 && grid.by_strata) for (let row = 0; row < rows; row++) {
+    pen.fillStyle = paint(data.stratum_of[grid.rows[row][0]] || 0);
+    pen.fillRect(LEFT - 5, TOP + row * cell, 4, cell + 0.3);
+  }
   pen.fillStyle = colour("text");
   pen.textAlign = "right"; pen.textBaseline = "middle";
-  for (const row of ticks(rows, Math.floor(rows * cell / 16))) pen.fillText(String(grid.rows[row][0]), LEFT - 6, TOP + row * cell + cell / 2);
+  for (const row of ticks(rows, Math.floor(rows * cell / 16))) pen.fillText(String(grid.rows[row][0]), LEFT - 8, TOP + row * cell + cell / 2);
   pen.save(); pen.translate(12, TOP + rows * cell / 2); pen.rotate(-Math.PI / 2); pen.textAlign = "center"; pen.fillText("rank", 0, 0); pen.restore();
   pen.textAlign = "center"; pen.textBaseline = "top";
   for (const at of ticks(shown, Math.floor(inner / 70))) pen.fillText(seconds(grid.edges[first + at]), Math.max(x(first + at), LEFT + 8), TOP + rows * cell + 4);
   pen.fillText("since MPI_Init returned", LEFT + inner / 2, TOP + rows * cell + 20);
   drawScale(metric, most);
-  const pooled = [poolsRanks ? "several ranks are one row" : "", poolsWindows ? "several windows are one column" : ""].filter(Boolean).join(", ");
+  const pooled = [poolsRanks ? (grid.by_strata && data.strata.length > 1 ? "several ranks of one stratum are one row, stratum below stratum" : "several ranks are one row") : "", poolsWindows ? "several windows are one column" : ""].filter(Boolean).join(", ");
   element("heat-note").textContent = (pooled ? `Pooled: ${pooled}; the share in MPI is the greatest, compute time the mean. ` : "One cell is one rank in one window. ") + (metric === "mpi" ? "Dark: hardly any time in MPI; where ranks meet, the others wait for those. " : "") + "The scale begins at 0.";
   element("heat-hatch").textContent = metric === "kept" ? "summed up, times of calls not kept" : "not measured";
   // Without the cursor, which moves more often than the cells change.
@@ -167,6 +172,7 @@ function drawRanks() {
     if (!of.measured) { pen.fillStyle = hatch; pen.fillRect(x, TOP, wide, high); return; }
     pen.fillStyle = colour("compute"); pen.fillRect(x, y(of.compute), wide, TOP + high - y(of.compute));
     pen.fillStyle = colour("mpi"); pen.fillRect(x, y(of.time), wide, y(of.compute) - y(of.time));
+    if (!grid.by_strata) return;
     pen.fillStyle = paint(data.stratum_of[grid.rows[row][0]] || 0); pen.fillRect(x, TOP + high + 3, wide, 7);
   });
   pen.fillStyle = colour("text"); pen.textAlign = "right"; pen.textBaseline = "middle";
@@ -176,7 +182,7 @@ function drawRanks() {
   pen.fillText("rank", LEFT + inner / 2, TOP + high + 30);
   pen.strokeStyle = colour("text");
   grid.rows.forEach(([rank], row) => {
-    if (row === 0 || data.host_of[rank] === data.host_of[grid.rows[row - 1][0]]) return;
+    if (row === 0 || poolsRanks || data.host_of[rank] === data.host_of[grid.rows[row - 1][0]]) return;
     pen.beginPath(); pen.moveTo(LEFT + row * bar, TOP + high); pen.lineTo(LEFT + row * bar, TOP + high + 14); pen.stroke();
   });
   canvas.setAttribute("aria-label", `Compute time and time in MPI of ${data.ranks} ranks, ${windowsOf(range())}`);
@@ -193,7 +199,10 @@ function drawKey() {
     item.append(mark, text);
     return item;
   };
-  place.replaceChildren(entry("computing", colour("compute")), entry("in MPI", colour("mpi")), ...data.strata.slice(0, 24).map((name, index) => entry(`stratum ${name}`, paint(index))));
+  const strata = data.strata.slice(0, PALETTE.length).map((name, index) => entry(`stratum ${name}`, paint(index)));
+  const more = data.strata.length - strata.length;
+  if (more > 0) strata.push(entry(more === 1 ? `stratum ${data.strata[PALETTE.length]}` : `${more} further strata`, paint(PALETTE.length)));
+  place.replaceChildren(entry("computing", colour("compute")), entry("in MPI", colour("mpi")), ...strata);
 }
 
 // Messages: the sender's row, the receiver's column.

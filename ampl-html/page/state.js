@@ -20,7 +20,7 @@ function decode(of) {
 decode(grid);
 const columns = grid ? grid.columns.length : 0;
 const rows = grid ? grid.rows.length : 0;
-const poolsRanks = grid ? grid.rows.some(row => row[0] !== row[1]) && rows < data.ranks : false;
+const poolsRanks = grid ? grid.sizes.some(size => size > 1) : false;
 const poolsWindows = grid ? grid.columns.some(of => of[0] !== of[1]) : false;
 
 const state = { cursor: null, anchor: null, selection: null, view: [0, Math.max(columns - 1, 0)] };
@@ -89,7 +89,11 @@ const bytes = value => value === 0 ? "0 B" : scaled(value, [[1e12, "TB"], [1e9, 
 const amount = (value, unit) => unit === "ns" ? seconds(value / 1e9) : unit === "B" ? bytes(value) : digits(value);
 const span = (name, [first, last]) => first === last ? `${name} ${first}` : `${name}s ${first} to ${last}`;
 const windowsOf = ([first, last]) => span("window", [grid.columns[first][0], grid.columns[last][1]]);
-const ranksOf = row => span("rank", grid.rows[row]);
+// A row has one rank, or several of one stratum.
+const ranksOf = row => {
+  const [first, last] = grid.rows[row], size = grid.sizes[row];
+  return size === 1 || size === last - first + 1 ? span("rank", [first, last]) : `${size} ranks of ${first} to ${last}`;
+};
 
 // Colours: those of the theme, and a scale that reads the same without colour vision (after cividis).
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
@@ -98,9 +102,9 @@ function shade(share) {
   const at = Math.min(Math.max(share, 0), 1) * (SCALE.length - 1), low = Math.min(Math.floor(at), SCALE.length - 2), part = at - low;
   return SCALE[low].map((from, index) => Math.round(from + part * (SCALE[low + 1][index] - from)));
 }
-// Okabe and Ito's colours for strata, without those of computing and MPI.
-const PALETTE = ["#009e73", "#cc79a7", "#f0e442", "#d55e00", "#8a8a8a", "#7a5230", "#9ad8b5"];
-const paint = number => PALETTE[number % PALETTE.length];
+// Okabe and Ito's colours for strata, without those of computing and MPI. What comes after the last has one colour.
+const PALETTE = ["#009e73", "#cc79a7", "#f0e442", "#d55e00", "#7a5230", "#9ad8b5", "#b5a2ff"];
+const paint = number => number < PALETTE.length ? PALETTE[number] : "#8a8a8a";
 
 // Sums of each row over the range: compute, time, whether some of it was measured.
 function rowSums([first, last]) {
@@ -135,7 +139,7 @@ function efficiencies([first, last]) {
     }
   }
   if (!known || elapsed <= 0) return null;
-  const all = times.reduce((sum, time) => sum + time, 0), computed = own.reduce((sum, time) => sum + time, 0);
+  const ofAll = values => values.reduce((sum, value, row) => sum + value * grid.sizes[row], 0), all = ofAll(times), computed = ofAll(own);
   if (!poolsRanks) { most = Math.max(...own); elapsed = Math.max(...times); }
   return {
     parallel: mean / elapsed, balance: most > 0 ? mean / most : null, communication: most / elapsed,

@@ -14,10 +14,10 @@ onChange(what => {
   }
   for (const place of document.querySelectorAll(".of-range")) place.textContent = whole ? "over the whole run" : `in ${windowsOf(range())}`;
   const sums = rowSums(range()), strata = data.strata.map(() => ({ compute: 0, time: 0 }));
-  if (!poolsRanks) sums.forEach((of, row) => {
+  if (grid.by_strata) sums.forEach((of, row) => {
     const stratum = strata[data.stratum_of[grid.rows[row][0]] || 0];
-    stratum.compute += of.compute;
-    stratum.time += of.time;
+    stratum.compute += of.compute * grid.sizes[row];
+    stratum.time += of.time * grid.sizes[row];
   });
   for (const row of document.querySelectorAll("#strata tr[data-stratum]")) {
     const of = strata[row.dataset.stratum], place = row.querySelector(".in-range");

@@ -13,6 +13,7 @@ if (timeline) {
 }
 const isCompute = name => name.startsWith("compute");
 function functionColour(number) {
+  if (timeline.functions[number] === "compute or untimed") return colour("untimed");
   if (isCompute(timeline.functions[number])) return colour("compute");
   if (timeline.functions[number] === "other functions") return colour("soft");
   const calls = timeline.functions.map((name, index) => index).filter(index => index !== timeline.unsampled && !isCompute(timeline.functions[index]));

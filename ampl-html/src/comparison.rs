@@ -93,7 +93,7 @@ struct Line {
 /// A fault in the template.
 pub fn text(found: &Comparison, sides: [Side<'_>; 2]) -> Result<String, minijinja::Error> {
     let names = ["base", "new"];
-    let map = |side: &Side<'_>| Grid::within(side.trace, MAP[0], MAP[1]);
+    let map = |side: &Side<'_>| Grid::within(side.trace, &[], MAP[0], MAP[1]);
     let own = |(name, side): (&'static str, &Side<'_>)| SideData { name, grid: map(side) };
     let drawn: Vec<SideData> = names.into_iter().zip(&sides).map(own).collect();
     let has_grid = drawn.iter().any(|side| side.grid.is_some());

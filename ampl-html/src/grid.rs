@@ -24,6 +24,10 @@ const WHOLE: f64 = 65534.0;
 pub struct Grid {
     /// First and last rank of each row.
     pub rows: Vec<[u32; 2]>,
+    /// Ranks of each row: where they are more than rows, those of one stratum, some of them not between first and last.
+    pub sizes: Vec<usize>,
+    /// True where all ranks of a row are of one stratum.
+    pub by_strata: bool,
     /// First and last window of each column.
     pub columns: Vec<[u64; 2]>,
     /// Beginning of each column, and the end of the last, seconds since the start.
@@ -61,13 +65,18 @@ struct Own {
 }
 
 impl Grid {
-    /// The cells of `trace`; `None` where it has no window.
-    pub fn of(trace: &Trace) -> Option<Self> {
-        Self::within(trace, ROWS, COLUMNS)
+    /// The cells of `trace`, whose ranks are of the strata of these numbers; `None` where it has no window.
+    pub fn of(trace: &Trace, stratum_of: &[usize]) -> Option<Self> {
+        Self::within(trace, stratum_of, ROWS, COLUMNS)
     }
 
     /// As [`of`](Self::of), with at most so many rows and columns.
-    pub fn within(trace: &Trace, most_rows: usize, most_columns: usize) -> Option<Self> {
+    pub fn within(
+        trace: &Trace,
+        stratum_of: &[usize],
+        most_rows: usize,
+        most_columns: usize,
+    ) -> Option<Self> {
         let numbers = trace.ranks.iter().flat_map(|rank| &rank.windows).map(|window| window.window);
         // No more than what their parts can be computed of.
         let windows = numbers.max().map_or(0, |last| last.saturating_add(1).min(1 << 40)) as usize;
@@ -75,13 +84,15 @@ impl Grid {
             return None;
         }
         let columns = parts(windows, most_columns);
-        let rows = parts(trace.ranks.len(), most_rows);
+        let number = |rank: usize| trace.ranks[rank].process.rank;
+        let stratum = |rank: usize| stratum_of.get(number(rank) as usize).copied().unwrap_or(0);
+        let (rows, by_strata) = rows(trace.ranks.len(), most_rows, stratum);
         let column_of = |window: u64| columns.partition_point(|part| part.end as u64 <= window);
         let places = Columns::of(trace);
         let mut cells = vec![Cell::default(); rows.len() * columns.len()];
         let mut totals = vec![(0.0, 0.0, 0.0f64, false); columns.len()];
         for (row, ranks) in rows.iter().enumerate() {
-            for rank in &trace.ranks[ranks.clone()] {
+            for rank in ranks.iter().map(|&rank| &trace.ranks[rank]) {
                 let own_places = places.of_rank(rank);
                 let mut own = vec![Own::default(); columns.len()];
                 for window in &rank.windows {
@@ -120,13 +131,14 @@ impl Grid {
         let total = |&(mean, most, time, lacks): &(f64, f64, f64, bool)| {
             (complete && !lacks && time > 0.0).then(|| [mean.round(), most.round(), time.round()])
         };
-        let number = |rank: usize| trace.ranks[rank].process.rank;
         let share = |cell: &Cell| match cell.measured {
             0 => UNKNOWN,
             _ => (cell.most_mpi * WHOLE).round() as u16,
         };
         Some(Self {
-            rows: rows.iter().map(|of| [number(of.start), number(of.end - 1)]).collect(),
+            rows: rows.iter().map(|of| [number(of[0]), number(of[of.len() - 1])]).collect(),
+            sizes: rows.iter().map(Vec::len).collect(),
+            by_strata,
             edges: edges(trace, &columns),
             columns: columns.iter().map(|of| [of.start as u64, of.end as u64 - 1]).collect(),
             mpi: packed(cells.iter().flat_map(|cell| share(cell).to_le_bytes())),
@@ -136,6 +148,22 @@ impl Grid {
             totals: totals.iter().map(total).collect(),
         })
     }
+}
+
+/// Ranks of each row, and true where those of a row are of one stratum: one each, or as many rows for each stratum as it
+/// has ranks for.
+fn rows(count: usize, most: usize, stratum: impl Fn(usize) -> usize) -> (Vec<Vec<usize>>, bool) {
+    let mut strata: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    (0..count).for_each(|rank| strata.entry(stratum(rank)).or_default().push(rank));
+    if count <= most || strata.len() > most {
+        return (parts(count, most).into_iter().map(Iterator::collect).collect(), count <= most);
+    }
+    let free = most - strata.len();
+    let of_stratum = |ranks: Vec<usize>| {
+        let own = parts(ranks.len(), 1 + free * ranks.len() / count);
+        own.into_iter().map(|part| ranks[part].to_vec()).collect::<Vec<_>>()
+    };
+    (strata.into_values().flat_map(of_stratum).collect(), true)
 }
 
 fn packed(bytes: impl Iterator<Item = u8>) -> String {
@@ -181,10 +209,12 @@ mod tests {
             let compute = |window: usize, rank: usize| Some(((window * 7 + rank * 3) % 90) as f64);
             let all: Vec<Vec<Option<f64>>> =
                 (0..windows).map(|window| (0..ranks).map(|rank| compute(window, rank)).collect()).collect();
-            let grid = Grid::of(&run(&vec!["a"; ranks], 100.0, &all)).unwrap();
+            let strata: Vec<usize> = (0..ranks).map(|rank| rank % 3).collect();
+            let grid = Grid::of(&run(&vec!["a"; ranks], 100.0, &all), &strata).unwrap();
             assert!(grid.rows.len() <= ROWS && grid.columns.len() <= COLUMNS);
             assert_eq!(grid.edges.len(), grid.columns.len() + 1);
-            let sizes: Vec<f64> = grid.rows.iter().map(|[first, last]| f64::from(last - first + 1)).collect();
+            assert!(grid.by_strata && grid.sizes.iter().sum::<usize>() == ranks);
+            let sizes: Vec<f64> = grid.sizes.iter().map(|&size| size as f64).collect();
             let cells = numbers(&grid.compute);
             let of_row = |row: usize| cells[row * grid.columns.len()..][..grid.columns.len()].iter();
             let sum: f64 = (0..sizes.len())
@@ -197,20 +227,34 @@ mod tests {
             // The greatest share of a cell is that of some rank-window in it.
             let shares = STANDARD.decode(&grid.mpi).unwrap();
             let first = f64::from(u16::from_le_bytes([shares[0], shares[1]])) / WHOLE;
-            let (rows, columns) = (sizes[0] as usize, grid.columns[0][1] as usize + 1);
-            let least = (0..columns).flat_map(|w| (0..rows).map(move |r| (w, r)));
+            let (last, columns) = (grid.rows[0][1] as usize, grid.columns[0][1] as usize + 1);
+            let apart = if grid.sizes[0] > 1 { 3 } else { 1 };
+            let least = (0..columns).flat_map(|w| (0..=last).step_by(apart).map(move |r| (w, r)));
             let least = least.filter_map(|(w, r)| compute(w, r)).fold(100.0, f64::min);
             assert!((first - (1.0 - least / 100.0)).abs() < 1e-4, "{first} {least}");
         }
     }
 
     #[test]
+    fn ranks_of_a_row_are_of_one_stratum_where_strata_are_few() {
+        let (few, by_strata) = rows(1000, 50, |rank| usize::from(rank % 10 == 0));
+        assert!(by_strata && few.len() <= 50 && few.len() > 40, "{}", few.len());
+        assert!(few.iter().all(|row| row.iter().all(|rank| (rank % 10 == 0) == (row[0] % 10 == 0))));
+        let mut all: Vec<usize> = few.concat();
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..1000));
+        let (many, by_strata) = rows(1000, 50, |rank| rank / 2);
+        assert!(!by_strata && many.len() == 50 && many.concat().into_iter().eq(0..1000));
+    }
+
+    #[test]
     fn cells_without_a_measurement_are_marked() {
-        let grid = Grid::of(&run(&["a", "a"], 100.0, &[vec![Some(1.0), Some(2.0)], vec![Some(1.0), None]]));
+        let grid =
+            Grid::of(&run(&["a", "a"], 100.0, &[vec![Some(1.0), Some(2.0)], vec![Some(1.0), None]]), &[]);
         let grid = grid.unwrap();
         assert_eq!(STANDARD.decode(&grid.state).unwrap(), [1, 1, 1, 0]);
         assert_eq!(STANDARD.decode(&grid.mpi).unwrap()[6..], UNKNOWN.to_le_bytes());
         assert!(grid.totals[0].is_some() && grid.totals[1].is_none());
-        assert!(Grid::of(&Trace::default()).is_none());
+        assert!(Grid::of(&Trace::default(), &[]).is_none());
     }
 }

@@ -7,7 +7,7 @@ use ampl_analysis::messages::Messages;
 use ampl_core::plan::Plan;
 use ampl_reader::{Communicators, Trace, directory};
 use ampl_report::history::started;
-use ampl_report::human::{percent, shell_word};
+use ampl_report::human::{duration, percent, shell_word};
 use ampl_report::summary::{facts, not_covered, own_time, title, trace_file, windows};
 use minijinja::context;
 use serde::Serialize;
@@ -71,7 +71,7 @@ pub fn text(trace: &Trace, source: &Source<'_>) -> Result<String, minijinja::Err
     let (rows, run) = (rows(trace), run_times(trace));
     let strata = Strata::of(trace, plan);
     let (hosts, host_of) = hosts(trace);
-    let grid = Grid::of(trace);
+    let grid = Grid::of(trace, &strata.of_rank);
     let has_windows = grid.is_some();
     let messages = Messages::of(&trace.structure, &Communicators::of(trace), trace.run.ranks);
     let data = Data {
@@ -108,6 +108,7 @@ pub fn text(trace: &Trace, source: &Source<'_>) -> Result<String, minijinja::Err
         own_time => own_time(trace),
         trace_file => trace_file(trace, plan, !source.has_file),
         has_grid => data.grid.is_some(),
+        went_on => data.grid.as_ref().and_then(|grid| went_on(trace, grid)),
         has_estimates => !data.estimates.is_empty(),
         has_sizes => !data.sizes.is_empty(),
         matrix => data.matrix.as_ref().map(|matrix| context! { complete => matrix.complete, messages => matrix.messages }),
@@ -136,6 +137,12 @@ fn all_facts(trace: &Trace, plan: Option<&Plan>) -> Vec<(&'static str, String)> 
     }
     found.push(("in parts", windows(trace, plan)));
     found
+}
+
+/// Ends of the charts and of a run that went on behind its last window.
+fn went_on(trace: &Trace, grid: &Grid) -> Option<[String; 2]> {
+    let (run, charts) = (trace.run.end?.at_ns as f64, 1e9 * grid.edges.last()?);
+    (run > 1.01 * charts).then(|| [charts, run].map(duration))
 }
 
 /// Hosts by name, and the number of each rank's.

@@ -16,7 +16,7 @@ use serde::Serialize;
 /// Most rank-windows in which strata are searched: a report must not take minutes.
 const MOST: u64 = 2_000_000;
 /// Most ranks among which they are searched.
-const RANKS: u32 = 1024;
+const RANKS: u32 = 1 << 16;
 
 /// A stratum, and what its ranks do.
 #[derive(Clone, Debug, Serialize)]
@@ -107,8 +107,9 @@ type Named = Vec<(String, RankSet)>;
 
 /// The strata that pay, by the windows of `trace`.
 fn found(trace: &Trace, plan: &Plan) -> Option<(Named, String)> {
-    let large = trace.windows().saturating_mul(plan.ranks.into()) > MOST || plan.ranks > RANKS;
-    if large || !trace.damage.is_empty() || plan.leaves_out_summaries() || plan.ranks < 2 {
+    // Of more, windows evenly over the run.
+    let step = trace.windows().saturating_mul(plan.ranks.into()).div_ceil(MOST).max(1);
+    if plan.ranks > RANKS || !trace.damage.is_empty() || plan.leaves_out_summaries() || plan.ranks < 2 {
         return None;
     }
     let job = Job::new(plan.clone());
@@ -117,7 +118,7 @@ fn found(trace: &Trace, plan: &Plan) -> Option<(Named, String)> {
     }
     let each = |take: &mut dyn FnMut(&Window)| -> Result<(), Infallible> {
         let (mut recorded, mut window) = (Recorded::new(trace, &job), Window::default());
-        for number in 0..trace.windows() {
+        for number in (0..trace.windows()).step_by(step as usize) {
             recorded.fill(number, &mut window);
             take(&window);
         }
@@ -125,10 +126,16 @@ fn found(trace: &Trace, plan: &Plan) -> Option<(Named, String)> {
     };
     let division = Stratification::of(&Request::default(), &job, &[], each).ok()?;
     let strata = division.strata.iter().map(|stratum| (stratum.name.clone(), stratum.ranks.clone()));
+    let part = if step > 1 { format!(" in one of {step} windows") } else { String::new() };
     let about = match division.strata.len() {
-        1 => "all ranks alike: no strata that pay were found".to_owned(),
+        1 => format!(
+            "one, since no part of the ranks is worth sampling apart{part}; ranks may differ nevertheless, see their bars"
+        ),
         several => {
-            format!("{several} strata of ranks that behave alike, found by {}", division.guides.join(" and "))
+            format!(
+                "{several} strata of ranks that behave alike, found by {}{part}",
+                division.guides.join(" and ")
+            )
         }
     };
     Some((strata.collect(), about))

@@ -1,5 +1,7 @@
 //! Rows of tables, as text.
 
+use std::collections::BTreeSet;
+
 use ampl_analysis::calls::{self, Basis, starts_programs};
 use ampl_analysis::coverage::Extent;
 use ampl_analysis::efficiency;
@@ -17,7 +19,8 @@ pub struct Found {
     title: &'static str,
     text: String,
     basis: String,
-    next: String,
+    /// Command that examines it; none where it is that of a finding before.
+    next: Option<String>,
     /// Cost in percent of the ranks' time, for a bar.
     cost: Option<f64>,
     cost_text: Option<String>,
@@ -25,11 +28,12 @@ pub struct Found {
 
 /// Findings of the verdict on `trace`, which is in `run`.
 pub fn findings(trace: &Trace, run: &str) -> Vec<Found> {
+    let mut named = BTreeSet::new();
     let found = |finding: Finding| Found {
         title: words::title(finding.kind()),
         text: words::sentence(&finding),
         basis: words::basis(&finding),
-        next: words::next(finding.next, run),
+        next: named.insert(words::next(finding.next, run)).then(|| words::next(finding.next, run)),
         cost: finding.cost_share.map(|share| (1e3 * share).round() / 10.0),
         cost_text: finding.cost_share.map(percent),
     };

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use ampl_analysis::comparison::{Options, Profile, Rule, Spread, compare};
+use ampl_reader::model::{End, EndBasis};
 use ampl_reader::{Run, Trace};
 use ampl_testkit::synthetic::Synthetic;
 
@@ -79,6 +80,47 @@ fn nothing_of_the_program_becomes_part_of_the_page() {
 fn a_large_job_is_a_small_page() {
     let page = whole_page(&Synthetic { ranks: 210, windows: 40, ..Synthetic::default() });
     assert!(page.len() < 2_000_000, "{}", page.len());
+}
+
+/// Rows of a large job have ranks of one stratum, so that its strata do not blur.
+#[test]
+fn a_job_of_many_ranks_is_shown_by_its_strata() {
+    let page = whole_page(&Synthetic { ranks: 300, windows: 12, size: 40, ..Synthetic::default() });
+    assert!(page.len() < 2_000_000, "{}", page.len());
+    let data = data(&page);
+    let list = |of: &serde_json::Value| of.as_array().unwrap().clone();
+    let number = |of: &serde_json::Value| of.as_u64().unwrap() as usize;
+    let [rows, sizes, stratum_of] =
+        [&data["grid"]["rows"], &data["grid"]["sizes"], &data["stratum_of"]].map(list);
+    assert!(list(&data["strata"]).len() > 1 && data["grid"]["by_strata"] == true, "{}", data["strata"]);
+    assert!(rows.len() <= 200 && sizes.iter().map(number).sum::<usize>() == 300, "{}", rows.len());
+    for [first, last] in rows.iter().map(|row| [number(&row[0]), number(&row[1])]) {
+        assert_eq!(stratum_of[first], stratum_of[last], "{first} {last}");
+    }
+}
+
+#[test]
+fn a_run_that_went_on_behind_its_last_window_is_no_whole_run() {
+    let mut trace = Synthetic::default().trace();
+    let said = "The charts end at 120 ms, with the last window that was closed. The run went on until 20 s";
+    assert!(!page(&trace).contains("The charts end at"));
+    trace.run.end = Some(End { at_ns: 20_000_000_000, basis: EndBasis::Now });
+    assert!(page(&trace).contains(said));
+}
+
+#[test]
+fn a_command_is_named_for_one_finding() {
+    let mut trace = Synthetic::default().trace();
+    // A device, and too few ranks: the same command tells more of both.
+    trace.run.ranks = 80;
+    trace.run.metadata.libraries = Some(vec![Default::default()]);
+    trace.run.metadata.libraries.as_mut().unwrap()[0].path = "/lib/libcuda.so.1".into();
+    let findings = ampl_analysis::verdict::of(&trace);
+    assert!(findings.len() == 2 && findings[0].next == findings[1].next, "{findings:?}");
+    let page = page(&trace);
+    let (_, verdict) = page.split_once("<section id=\"verdict\"").unwrap();
+    let verdict = verdict.split_once("</section>").unwrap().0;
+    assert_eq!((verdict.matches("Rests on").count(), verdict.matches("More: ").count()), (2, 1));
 }
 
 /// The values that the page's script reads.
