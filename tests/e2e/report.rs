@@ -7,7 +7,9 @@ use ampl_tests::browser::Browser;
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::ampl;
 use ampl_tests::run::{Form, Monitored, monitor};
-use serde_json::Value;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 
 const RANKS: u32 = 64;
 
@@ -165,6 +167,14 @@ fn a_browser_draws_every_panel_and_follows_the_range() {
         }
     }
 
+    // On paper; the dark theme is there again afterwards.
+    browser.value("setTheme('dark')");
+    let printed = browser.call("Page.printToPDF", json!({"printBackground": true}));
+    let printed = STANDARD.decode(printed["data"].as_str().expect("a document")).expect("base64");
+    let pages = printed.windows(12).filter(|part| part.starts_with(b"/Type /Page") && part[11] != b's');
+    assert!(printed.starts_with(b"%PDF") && pages.count() > 1, "{} bytes", printed.len());
+    browser.wait("document.documentElement.dataset.theme === 'dark'");
+
     // Names of the program are shown, not run; nothing was asked of a network.
     assert!(text(&mut browser, "h1").contains(HOSTILE));
     let title = browser.value("document.title");
@@ -172,6 +182,15 @@ fn a_browser_draws_every_panel_and_follows_the_range() {
     let asked = browser.requested();
     assert!(asked.len() == 1 && asked[0].starts_with("file://"), "{asked:?}");
     assert!(browser.complaints().is_empty(), "{:?}", browser.complaints());
+
+    // Without scripts there are tables, and no empty charts.
+    browser.call("Emulation.setScriptExecutionDisabled", json!({"value": true}));
+    browser.open(&file, [1400, 900]);
+    browser.wait("typeof state === 'undefined' && document.readyState === 'complete'");
+    let tables = browser.value("[...document.querySelectorAll('noscript table')].map(of => of.rows.length)");
+    let tables: Vec<u64> = serde_json::from_value(tables).expect("numbers");
+    assert!(tables.len() == 2 && tables[1] == u64::from(RANKS) + 1, "{tables:?}");
+    assert_eq!(browser.value("document.getElementById('heat').getBoundingClientRect().height"), 0);
 }
 
 #[test]
