@@ -16,7 +16,7 @@ use serde::Serialize;
 /// Most rank-windows in which strata are searched: a report must not take minutes.
 const MOST: u64 = 2_000_000;
 /// Most ranks among which they are searched.
-const RANKS: u32 = 1 << 16;
+const RANKS: u32 = 1024;
 
 /// A stratum, and what its ranks do.
 #[derive(Clone, Debug, Serialize)]
