@@ -5,6 +5,8 @@
 //! - *pairs*: whole jobs, bare and watched, follow each other; ratios are taken within a round.
 //! - *own*: the agent's report beside the processor time of whole jobs in turns, start and end included, with a
 //!   verdict: four programs, one of them expensive, on 2 and on 8 ranks that share two processors.
+//! - *levels*: processor time of whole jobs in turns without ampl, with summaries, with decisions afterwards and with
+//!   everything kept: two test programs, LAMMPS and HPCC on 2 and on 8 ranks that share two processors.
 //! - *instructions*: callgrind counts those spent in and for the library, which no noise reaches.
 //!
 //! The agent's own report stands beside each. Nothing is asserted: a table is printed.
@@ -13,6 +15,7 @@ mod alternating;
 mod callgrind;
 mod instructions;
 mod job;
+mod levels;
 mod options;
 mod own;
 mod pairs;
@@ -30,8 +33,10 @@ use options::{Options, Part};
 pub fn run(arguments: &[&str]) -> Result<()> {
     let options = Options::parse(arguments)?;
     let bench = Bench::prepare(&options)?;
-    if options.parts == [Part::Own] {
-        return own::run(&bench, &options);
+    match options.parts[..] {
+        [Part::Own] => return own::run(&bench, &options),
+        [Part::Levels] => return levels::run(&bench, &options),
+        _ => {}
     }
     let programs = program::choose(&bench, &options)?;
     for program in &programs {
@@ -41,6 +46,7 @@ pub fn run(arguments: &[&str]) -> Result<()> {
         match part {
             Part::Alternating => alternating::run(&bench, &options, &programs)?,
             Part::Own => own::run(&bench, &options)?,
+            Part::Levels => levels::run(&bench, &options)?,
             Part::Pairs => pairs::run(&bench, &options, &programs)?,
             Part::Instructions => instructions::run(&bench, &programs, options.state)?,
         }

@@ -99,6 +99,8 @@ pub struct Bench {
     pub scratch: PathBuf,
     /// The compiled synthetic program.
     pub synthetic: PathBuf,
+    /// The compiled `steps.c`.
+    pub steps: PathBuf,
     /// The compiled `alternate.c`.
     pub alternate: PathBuf,
     max_overhead: Option<String>,
@@ -115,6 +117,7 @@ impl Bench {
         let setting = Setting::prepare("overhead", options.dist.as_deref())?;
         let sources = root().join("ampl-preload/benches");
         let synthetic = setting.compile(&sources.join("overhead.c"))?;
+        let steps = setting.compile(&sources.join("steps.c"))?;
         let library = |name: &str| -> Result<PathBuf> {
             let output = setting.scratch.join(name).with_extension("so");
             // It is loaded into shells and launchers, too, where MPI's functions are never found.
@@ -131,6 +134,7 @@ impl Bench {
             alternate,
             scratch: setting.scratch,
             synthetic,
+            steps,
             max_overhead: options.max_overhead.clone(),
             marker: options.marker.clone(),
             ranks: options.ranks,

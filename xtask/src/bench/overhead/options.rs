@@ -12,16 +12,16 @@ options of overhead (all optional):
   --pairs N           rounds of whole jobs (15)
   --runs N            times four runs of the jobs that alternate (3)
   --ranks N           ranks of a job, each on a processor of its own (2); alone, none waits for another
-  --seconds S         length of a run of the synthetic program (5; of own 4)
+  --seconds S         length of a run of the synthetic program (5; of own and levels 4)
   --rate R            its MPI calls per second and rank (70000)
   --max-overhead S    agent.max_overhead of the default configuration, such as 0.5%
   --marker M          its window.marker, such as mpi:MPI_Allreduce
   --work ROWS         its work between calls, instead of finding out which makes that rate
-  --lammps-steps N    timesteps of a run of LAMMPS (1000; of own 300)
+  --lammps-steps N    timesteps of a run of LAMMPS (1000; of own and levels 300)
   --counted-steps N   steps of the synthetic program where instructions are counted (800)
   --state NAME        the one state to measure beside none, such as default
-  --program NAME      synthetic or lammps; both without
-  --part NAME         alternating, pairs, own or instructions; all but own without
+  --program NAME      synthetic or lammps; both without. Of levels also steps and hpcc
+  --part NAME         alternating, pairs, own, levels or instructions; all but own and levels without
   --dist DIR          an installation to measure instead of building one";
 
 /// A way to measure.
@@ -33,6 +33,8 @@ pub enum Part {
     Pairs,
     /// Whole jobs in turns beside the agent's own report.
     Own,
+    /// Whole jobs in turns at each level of what is stored.
+    Levels,
     /// Counted instructions.
     Instructions,
 }
@@ -121,7 +123,7 @@ impl Options {
                     let named = State::COUNTED.into_iter().find(|state| state.name() == value);
                     options.state = Some(named.with_context(wrong)?);
                 }
-                "--program" if ["synthetic", "lammps"].contains(&value) => {
+                "--program" if ["synthetic", "lammps", "steps", "hpcc"].contains(&value) => {
                     options.program = Some(value.to_owned());
                 }
                 "--part" => {
@@ -129,6 +131,7 @@ impl Options {
                         "alternating" => Part::Alternating,
                         "pairs" => Part::Pairs,
                         "own" => Part::Own,
+                        "levels" => Part::Levels,
                         "instructions" => Part::Instructions,
                         _ => bail!(wrong()),
                     }];
@@ -137,8 +140,13 @@ impl Options {
                 _ => bail!("no such option: {}", wrong()),
             }
         }
-        // Its 240 jobs are to be done within 25 minutes.
-        if options.parts == [Part::Own] {
+        if options.parts != [Part::Levels]
+            && let Some(name) = options.program.as_deref().filter(|name| ["steps", "hpcc"].contains(name))
+        {
+            bail!("--program {name} is of --part levels\n{USAGE}");
+        }
+        // Their 240 and 480 jobs are to be done within an hour.
+        if [Part::Own, Part::Levels].iter().any(|part| options.parts == [*part]) {
             let is_given = |name: &str| arguments.contains(&name);
             if !is_given("--seconds") {
                 options.seconds = 4.0;
@@ -163,12 +171,15 @@ mod tests {
         assert_eq!(options.program.as_deref(), Some("lammps"));
         let own = Options::parse(&["--seconds", "2", "--part", "own"]).unwrap();
         assert_eq!((own.seconds, own.lammps_steps), (2.0, 300));
+        let levels = Options::parse(&["--program", "hpcc", "--part", "levels"]).unwrap();
+        assert_eq!((levels.seconds, levels.parts), (4.0, vec![Part::Levels]));
         for wrong in [
             &["--pairs"][..],
             &["--pairs", "0"],
             &["--part", "all"],
             &["--state", "disabled"],
             &["--loud", "1"],
+            &["--program", "hpcc"],
         ] {
             let error = Options::parse(wrong).unwrap_err().to_string();
             assert!(error.contains(wrong[0]) && error.contains("--seconds"), "{error}");
