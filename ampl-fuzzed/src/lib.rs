@@ -11,6 +11,7 @@ pub mod journal;
 pub mod message;
 pub mod node;
 pub mod pattern;
+pub mod population;
 pub mod record;
 pub mod rules;
 pub mod time_index;
@@ -21,13 +22,14 @@ pub mod trace;
 pub type Check = fn(&[u8]);
 
 /// Every target's name, which its directory of inputs has, too, and its check.
-pub const TARGETS: [(&str, Check); 11] = [
+pub const TARGETS: [(&str, Check); 12] = [
     ("config", config::check),
     ("edges", edges::check),
     ("journal", journal::check),
     ("message", message::check),
     ("node", node::check),
     ("pattern", pattern::check),
+    ("population", population::check),
     ("record", record::check),
     ("rules", rules::check),
     ("time_index", time_index::check),

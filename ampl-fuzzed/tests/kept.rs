@@ -93,4 +93,4 @@ macro_rules! targets {
     };
 }
 
-targets! { config edges journal message node pattern record rules time_index timing trace }
+targets! { config edges journal message node pattern population record rules time_index timing trace }

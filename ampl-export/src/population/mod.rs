@@ -7,6 +7,7 @@
 mod csv;
 mod extent;
 mod observed;
+mod pages;
 mod parquet;
 mod rows;
 mod spool;

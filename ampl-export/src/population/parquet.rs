@@ -2,15 +2,17 @@
 //! nulls, compressed or not.
 
 use std::fs::File;
+use std::sync::Arc;
 
 use parquet::basic::{ConvertedType, LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 use parquet::schema::types::ColumnDescriptor;
 
 use super::Columns;
+use super::pages::column;
 use super::rows::{self, Fault, Names, Numbers, REQUIRED, Row, Rows, missing_column};
 use crate::summaries::BASIS;
 
@@ -19,7 +21,8 @@ const BATCH: usize = 8192;
 
 /// The rows of a file.
 pub struct ParquetRows {
-    file: SerializedFileReader<File>,
+    file: Arc<File>,
+    metadata: ParquetMetaData,
     columns: Columns,
     /// Places of [`REQUIRED`] among the file's columns, then of the event.
     places: [usize; 8],
@@ -48,8 +51,9 @@ struct Group {
 
 /// Number of rows of `file`, unless it is damaged.
 pub fn row_count(file: File) -> Option<u64> {
-    let file = SerializedFileReader::new(file).ok()?;
-    u64::try_from(file.metadata().file_metadata().num_rows()).ok()
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).ok()?;
+    let of_group = |group: &RowGroupMetaData| u64::try_from(group.num_rows()).ok();
+    metadata.row_groups().iter().try_fold(0_u64, |sum, group| sum.checked_add(of_group(group)?))
 }
 
 impl ParquetRows {
@@ -58,8 +62,8 @@ impl ParquetRows {
     /// # Errors
     /// A [`Fault`] where it is damaged, a column is missing, or a column holds something else.
     pub fn new(file: File, columns: Columns, names: Names) -> Result<Self, Fault> {
-        let file = SerializedFileReader::new(file).map_err(fault)?;
-        let schema = file.metadata().file_metadata().schema_descr_ptr();
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).map_err(fault)?;
+        let schema = metadata.file_metadata().schema_descr_ptr();
         let plain =
             |column: &ColumnDescriptor| column.path().parts().len() == 1 && column.max_rep_level() == 0;
         let found: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
@@ -81,23 +85,35 @@ impl ParquetRows {
             return Err(wrong_type("event", &column));
         }
         let basis = place(BASIS.0).filter(|&at| schema.column(at).physical_type() == Type::BYTE_ARRAY);
-        Ok(Self { file, columns, places, event, basis, sampled: false, names, group: 0, open: None, done: 0 })
+        Ok(Self {
+            file: Arc::new(file),
+            metadata,
+            columns,
+            places,
+            event,
+            basis,
+            sampled: false,
+            names,
+            group: 0,
+            open: None,
+            done: 0,
+        })
     }
 
     /// The next row group with rows, unless there is none.
     fn open(&mut self) -> Result<bool, ParquetError> {
-        while self.open.is_none() && self.group < self.file.num_row_groups() {
-            let reader = self.file.get_row_group(self.group)?;
+        while self.open.is_none() && self.group < self.metadata.num_row_groups() {
+            let group = self.metadata.row_group(self.group);
             self.group += 1;
-            let left = usize::try_from(reader.metadata().num_rows()).unwrap_or(0);
+            let left = usize::try_from(group.num_rows()).unwrap_or(0);
             if left == 0 {
                 continue;
             }
             let number = |place: usize| {
-                let unsigned = is_unsigned(&reader.metadata().schema_descr().column(place));
-                NumberColumn::new(reader.get_column_reader(place)?, unsigned)
+                let unsigned = is_unsigned(&group.schema_descr().column(place));
+                NumberColumn::new(column(&self.file, group, place)?, unsigned)
             };
-            let text = |place: usize| text(reader.get_column_reader(place)?);
+            let text = |place: usize| text(column(&self.file, group, place)?);
             let name = |place: usize| text(place).map(NameColumn::new);
             let numbers = match self.columns {
                 Columns::Places => Vec::new(),

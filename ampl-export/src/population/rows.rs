@@ -12,6 +12,8 @@ pub const MOST_WINDOWS: u64 = 1_000_000;
 const MOST_NAMES: usize = 1000;
 /// Whole numbers beyond this are not exact in every format.
 const MOST_WHOLE: u64 = 1 << 53;
+/// Largest value: beyond, the fourth powers in sums over ranks would leave the range of numbers, as in `ampl_metric_add`.
+const LARGEST: f64 = 1e60;
 /// The event of a file without such a column.
 const WHOLE_WINDOW: &str = "*";
 
@@ -138,18 +140,19 @@ pub fn summary(numbers: Numbers) -> Result<MetricSummary, Fault> {
     if n == 0 {
         return Ok(MetricSummary::default());
     }
-    let finite = |name: &str, value: f64| match value.is_finite() {
+    // The comparison is false for NaN.
+    let sound = |name: &str, value: f64, most: f64| match value.abs() <= most {
         true => Ok(value),
         false => {
-            let found = if value.is_nan() { "not a number".into() } else { format!("{value}") };
+            let found = if value.is_nan() { "not a number".into() } else { format!("{value:e}") };
             Err(Fault::new(
                 format!("{name} is {found}"),
-                "write a finite number, or leave the row out where nothing was observed",
+                format!("write a number up to {most:e}, or leave the row out where nothing was observed"),
             ))
         }
     };
-    let (sum, sum_sq) = (finite("sum", sum)?, finite("sum_sq", sum_sq)?);
-    let (min, max) = (finite("min", min)?, finite("max", max)?);
+    let (sum, sum_sq) = (sound("sum", sum, LARGEST)?, sound("sum_sq", sum_sq, LARGEST * LARGEST)?);
+    let (min, max) = (sound("min", min, LARGEST)?, sound("max", max, LARGEST)?);
     if sum_sq < 0.0 || min > max {
         let what = if min > max { "min is larger than max" } else { "sum_sq is negative" };
         return Err(Fault::new(what, "correct the row"));
@@ -195,6 +198,8 @@ mod tests {
             (Numbers { sum: f64::NAN, ..good }, "sum is not a number"),
             (Numbers { sum_sq: f64::INFINITY, ..good }, "sum_sq is inf"),
             (Numbers { sum_sq: -1.0, ..good }, "negative"),
+            (Numbers { sum: -2e60, ..good }, "sum is -2e60"),
+            (Numbers { max: 1e308, ..good }, "max is 1e308"),
             (Numbers { min: 3.0, ..good }, "larger"),
         ] {
             let fault = summary(numbers).unwrap_err();
