@@ -97,9 +97,21 @@ fn squares(values: &[f64]) -> f64 {
 /// the difference is clear.
 pub(super) fn split(values: &[f64]) -> Option<usize> {
     let places = SIDE..values.len().checked_sub(SIDE)? + 1;
-    let within = |at: usize| squares(&values[..at]) + squares(&values[at..]);
-    let at = places.min_by(|&a, &b| within(a).total_cmp(&within(b)))?;
-    let step = (mean(&values[..at]) - mean(&values[at..])).abs();
-    let deviation = (within(at) / values.len() as f64).sqrt();
+    let all: f64 = values.iter().sum();
+    let mut first: f64 = values[..SIDE].iter().sum();
+    let (mut at, mut most) = (None, -1.0);
+    for place in places {
+        let (n, rest) = (place as f64, (values.len() - place) as f64);
+        // The squares within the parts are fewest where those between them are most.
+        let between = n * rest * (first / n - (all - first) / rest).powi(2);
+        if between > most {
+            (at, most) = (Some(place), between);
+        }
+        first += values[place];
+    }
+    let at = at?;
+    let (before, after) = values.split_at(at);
+    let step = (mean(before) - mean(after)).abs();
+    let deviation = ((squares(before) + squares(after)) / values.len() as f64).sqrt();
     (step >= STEP && step >= CLEAR * deviation).then_some(at)
 }

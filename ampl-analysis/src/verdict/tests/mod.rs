@@ -351,6 +351,15 @@ fn a_change_is_a_window() {
     assert_eq!(course::split(&noisy), None);
 }
 
+/// A job of a day of short windows: with the square of their number this would take hours.
+#[test]
+fn a_change_is_found_among_a_million_windows() {
+    let noise = |at: u64| (at * 7 % 11) as f64 / 300.0;
+    let many = |at: u64| if at < 700_003 { 0.9 - noise(at) } else { 0.5 + noise(at) };
+    let values: Vec<f64> = (0..1_000_000).map(many).collect();
+    assert_eq!(course::split(&values), Some(700_003));
+}
+
 #[test]
 fn findings_are_few_and_in_order() {
     let mut trace = job(8, 40, |window, rank| match (window, rank) {
