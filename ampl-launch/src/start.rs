@@ -6,6 +6,8 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ampl_core::naming::awaited;
 use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
@@ -189,13 +191,19 @@ pub fn spawn(argv: &[OsString]) -> Result<Child, Failure> {
 }
 
 /// Waits for the launcher. Ctrl-C and Ctrl-\ reach it from the terminal by themselves and must not end us before
-/// the summary; a SIGTERM sent to us is passed on.
+/// it; a SIGTERM sent to us is passed on. Once it has ended, they end us as they end others.
 ///
 /// # Errors
 /// Errors of the system.
 pub fn wait(child: &mut Child) -> Result<ExitStatus, Failure> {
+    const ENDS: [i32; 3] = [SIGINT, SIGQUIT, SIGTERM];
     // Only now, so that the launcher starts with the signal dispositions of this process.
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGQUIT, SIGTERM])?;
+    let mut signals = signal_hook::iterator::Signals::new(ENDS)?;
+    // A handler stays when it is closed: without this the summary of a long run could not be stopped.
+    let is_over = Arc::new(AtomicBool::new(false));
+    for signal in ENDS {
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_over))?;
+    }
     let handle = signals.handle();
     let launcher = rustix::process::Pid::from_child(child);
     let forwarder = std::thread::spawn(move || {
@@ -204,6 +212,7 @@ pub fn wait(child: &mut Child) -> Result<ExitStatus, Failure> {
         }
     });
     let status = child.wait();
+    is_over.store(true, Ordering::SeqCst);
     handle.close();
     let _ = forwarder.join();
     Ok(status?)

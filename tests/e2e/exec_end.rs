@@ -1,6 +1,10 @@
-//! Messages of `ampl exec` when a job is over: at most one line of a kind per job, whatever the number of ranks.
+//! Messages of `ampl exec` when a job is over: at most one line of a kind per job, whatever the number of ranks. What follows
+//! the job can be stopped.
 
+use std::io::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::{Scratch, ampl};
@@ -91,4 +95,30 @@ fn ranks_without_room_are_told_in_one_line() {
         assert_eq!(text.matches(gap).count(), 1, "{mpi:?}: {text}");
         assert!(!text.contains("did not reach"), "{mpi:?}: {text}");
     }
+}
+
+/// Whoever reads the messages does not, so that they take for ever.
+#[test]
+fn a_command_whose_job_is_over_ends_by_a_signal() {
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    writer.write_all(&[b'-'; 1 << 16]).expect("as much as it holds");
+    let scratch = Scratch::new("stopped");
+    let done = scratch.path().join("done");
+    let mut run = Command::new(ampl());
+    run.args(["run", "-o", "result", "--"]).args(Mpi::Mpich.launch(1)).arg("touch").arg(&done);
+    let mut run = run.current_dir(scratch.path()).stderr(writer).spawn().expect("it starts");
+    while !done.exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let ended = (0..600).find_map(|_| {
+        let mut send = Command::new("kill");
+        let _ = send.arg(run.id().to_string()).stderr(Stdio::null()).status();
+        std::thread::sleep(Duration::from_millis(100));
+        run.try_wait().expect("it is ours")
+    });
+    if ended.is_none() {
+        let _ = run.kill();
+    }
+    drop(reader);
+    assert!(ended.is_some(), "it went on for a minute");
 }
