@@ -1,6 +1,8 @@
-//! Numbers and clocks that few jobs have: very many communicators and call sites, and a wall clock that jumps.
+//! Numbers and clocks that few jobs have: very many communicators, call sites and windows, ranks that start late, and a wall
+//! clock that jumps.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi, compile_shim};
 use ampl_tests::place::Extent;
@@ -16,6 +18,13 @@ fn whole(run: &Monitored) -> Value {
     info
 }
 
+/// Largest growth, KiB, among the lines `rank R: KIB`.
+fn grown(stdout: &str) -> u64 {
+    let growths =
+        stdout.lines().map(|line| line.rsplit(' ').next().and_then(|kib| kib.parse().ok()).unwrap());
+    growths.max().unwrap()
+}
+
 /// Memory and trace do not grow with the number of communicators that a program has made and freed.
 #[test]
 fn communicators_that_come_and_go_take_no_memory() {
@@ -25,17 +34,10 @@ fn communicators_that_come_and_go_take_no_memory() {
         let job = Job::of(mpi, RANKS, "comm_churn", &[&turns.to_string()]);
         // However much of the time it takes: nothing is left out.
         let free = "[trace]\ntiming = \"off\"\n[agent]\nmax_overhead = 0.9\nmax_structure_overhead = 0.99\n";
-        let grown = |stdout: &str| -> Vec<u64> {
-            stdout
-                .lines()
-                .map(|line| line.rsplit(' ').next().and_then(|kib| kib.parse().ok()).unwrap())
-                .collect()
-        };
         let plain = grown(&job.plain().success().stdout);
         let run = monitor(&job, free, Form::Run).success();
         let own = grown(&run.finished.stdout);
-        let (plain, own) = (plain.iter().max().unwrap(), own.iter().max().unwrap());
-        assert!(*own <= plain + 1024, "{mpi:?}: {own} KiB, {plain} without ampl");
+        assert!(own <= plain + 1024, "{mpi:?}: {own} KiB, {plain} without ampl");
         let info = whole(&run);
         let functions = run.functions();
         assert_eq!(functions["MPI_Comm_dup"], u64::from(RANKS) * turns);
@@ -44,6 +46,68 @@ fn communicators_that_come_and_go_take_no_memory() {
         let bytes = number(&info["trace_bytes"]["total"]);
         assert!(bytes < 20_000.0, "{mpi:?}: {info}");
     }
+}
+
+/// Memory and trace do not grow with the number of windows, behind those that have the first length.
+#[test]
+fn a_million_windows_take_no_memory() {
+    const MOST: u64 = 500;
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let turns = Extent::get().of([100_000, 1_000_000, 1_000_000]);
+        let mut job = Job::of(mpi, RANKS, "many_windows", &[&turns.to_string()]);
+        // Three seconds of processor time.
+        job.limit = Duration::from_secs(400);
+        let config = format!(
+            "[window]\nmarker = \"mpi:MPI_Barrier\"\nmax = {MOST}\n[trace]\ntiming = \"off\"\n[agent]\n\
+             max_overhead = 0.9\nmax_structure_overhead = 0.99\n"
+        );
+        let plain = grown(&job.plain().success().stdout);
+        let run = monitor(&job, &config, Form::Run).success();
+        let own = grown(&run.finished.stdout);
+        assert!(own <= plain + 1536, "{mpi:?}: {own} KiB, {plain} without ampl");
+        let info = whole(&run);
+        assert_eq!(run.functions()["MPI_Barrier"], u64::from(RANKS) * turns);
+        assert_eq!(
+            (&info["windows_without_summary"], &info["structure_complete"]),
+            (&0.into(), &true.into())
+        );
+        // The length doubles every half of so many.
+        let windows = number(&info["windows"]) as u64;
+        let doubled = u64::from((turns / MOST).ilog2()) + 2;
+        assert!((MOST..=MOST + doubled * MOST / 2).contains(&windows), "{mpi:?}: {info}");
+        assert!(number(&info["trace_bytes"]["total"]) < 100_000.0, "{mpi:?}: {info}");
+    }
+}
+
+/// A rank whose program starts a minute after the others, and one whose `ampl exec` does, too.
+#[test]
+fn ranks_that_start_a_minute_apart_are_one_run() {
+    const TURNS: u64 = 20;
+    // Longer than ampl waits for a rank that it cannot see.
+    let late = Extent::get().of([4, 25, 61]).to_string();
+    let script = format!("case ${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} in 1) sleep {late};; esac; exec \"$@\"");
+    let of = |(mpi, form): (Mpi, Form)| {
+        let program = mpi.compile("steady").display().to_string();
+        let turns = TURNS.to_string();
+        let mut job = Job::new(mpi, RANKS, "sh", &["-c", &script, "sh", &program, &turns]);
+        job.limit = Duration::from_secs(300);
+        let run = monitor(&job, "", form).success();
+        assert_eq!(run.finished.stdout, format!("{TURNS} turns\n"), "{mpi:?} {form:?}");
+        for untrue in ["without ampl", "has been waiting"] {
+            assert!(!run.finished.stderr.contains(untrue), "{mpi:?} {form:?}: {}", run.finished.stderr);
+        }
+        let info = whole(&run);
+        assert_eq!((number(&info["ranks"]), &info["windows_without_summary"]), (2.0, &0.into()), "{info}");
+        assert_eq!(run.functions()["MPI_Barrier"], u64::from(RANKS) * TURNS, "{mpi:?} {form:?}");
+        // No rank waited for the other within the run.
+        let is_early = |call: &Value| call["start_ns"].as_f64().is_none_or(|start| start < 20e9);
+        assert!(run.decode(0).iter().all(is_early), "{mpi:?} {form:?}");
+    };
+    std::thread::scope(|scope| {
+        for job in [(Mpi::OpenMpi, Form::Run), (Mpi::OpenMpi, Form::Exec), (Mpi::Mpich, Form::Exec)] {
+            scope.spawn(move || of(job));
+        }
+    });
 }
 
 /// Calls of more sites than there is place for are all there; their sites are one, and a line says so.

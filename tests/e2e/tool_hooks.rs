@@ -308,3 +308,33 @@ fn symbols_are_there_where_they_are_asked_for() {
         assert_eq!(disabled.finished.stdout, plain.stdout);
     }
 }
+
+/// Null names, ends without beginnings, tables with holes, threads that end within regions, and children that go on.
+#[test]
+fn interfaces_that_are_used_wrongly_harm_nothing() {
+    let sources = ["kokkos", "nvtx", "itt", "ompt", "perfstubs", "caliper", "functions"];
+    let hooks: String = sources.iter().map(|source| format!("{source} = true\n")).collect();
+    let config = format!("[[metric]]\nname = \"wild\"\n[hooks]\n{hooks}[agent]\nmax_overhead = 0.9\n");
+    for mpi in MPIS {
+        let job = Job::of(mpi, RANKS, "half_tools", &[]);
+        let plain = job.plain().success();
+        let run = monitor(&job, &config, Form::Run).success();
+        assert_eq!(run.finished.sorted_lines(), plain.sorted_lines(), "{mpi:?}");
+        let info = run.info();
+        assert_eq!(
+            (&info["complete"], &info["agent_failures"]),
+            (&true.into(), &0.into()),
+            "{mpi:?}: {info}"
+        );
+        // Names of any bytes are there, and what is no name is not.
+        let passed = run.passed(1);
+        let found = |name: &str| passed.get(name).is_some_and(|[entries, _]| *entries > 0);
+        assert!(found("a\nb\t\u{1b}[2J") && found("wild") && !found(""), "{mpi:?}: {:?}", passed.keys());
+        let estimates = run.estimate();
+        let wild = estimates.iter().filter(|row| row["metric"] == "wild");
+        assert!(
+            wild.clone().count() > 0 && wild.clone().all(|row| row["mean"] == 0.0),
+            "{mpi:?}: {estimates:?}"
+        );
+    }
+}

@@ -448,7 +448,7 @@ fn a_journal_becomes_what_it_says() {
 #[test]
 fn every_truncation_of_a_journal_is_readable() {
     let bytes = small_journal();
-    for length in (0..bytes.len()).step_by(4) {
+    for length in 0..bytes.len() {
         match journal::read(&bytes[..length]) {
             Ok(_) => look_at_journal(compacted(&bytes[..length]).unwrap()),
             Err(_) => assert!(length < HEADER_WORDS * 8),
