@@ -92,15 +92,9 @@ impl Columns {
 
     /// The same for `rank`, with its number of threads.
     pub fn of_rank(self, rank: &RankTrace) -> RankColumns {
-        let sum = |at: Option<usize>| -> f64 {
-            let cells = rank.windows.iter_known().filter_map(|window| window.cells.get(at?));
-            cells.map(|cell| cell.sum).filter(|sum| sum.is_finite()).sum()
-        };
         let least = match (rank.process.main_share, rank.process.mpi_threads) {
             (Some(share), _) if share > 0.0 => 1.0 / share,
-            // Older traces lack the number of threads: it is estimated from below.
-            (_, 0) => (sum(self.mpi) / sum(self.wall)).ceil(),
-            (_, some) => some.into(),
+            (_, several) => several.into(),
         };
         let threads = if least.is_finite() { least.max(1.0) } else { 1.0 };
         RankColumns { columns: self, rank: rank.process.rank, threads }

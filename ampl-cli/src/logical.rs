@@ -96,16 +96,13 @@ fn write_rank(args: &Args, program: &Program, rank: u32, path: &Path) -> anyhow:
             let Some(call) = program.call(label, rank) else { continue };
             let next = seq.entry(thread).or_default();
             for _ in 0..times {
-                let mut line = Map::new();
-                line.insert("rank".into(), rank.into());
-                line.insert("thread".into(), thread.into());
-                line.insert("seq".into(), (*next).into());
-                line.insert("fn".into(), name(call.function).into());
-                line.insert("args".into(), json!(arguments_of(&call)));
+                let (function, args) = (name(call.function), arguments_of(&call));
+                let mut line =
+                    json!({"rank": rank, "thread": thread, "seq": *next, "fn": function, "args": args});
                 if let Some(flag) = flag(call.flags) {
-                    line.insert("note".into(), flag.into());
+                    line["note"] = flag.into();
                 }
-                serde_json::to_writer(&mut *out, &Value::Object(line))?;
+                serde_json::to_writer(&mut *out, &line)?;
                 writeln!(out)?;
                 *next += 1;
             }
@@ -183,15 +180,13 @@ fn comparison(program: &Program, check: &Check, gaps: &[u32]) -> Value {
     let losses = |losses: &Losses| {
         json!({
             "ranks_exact": losses.ranks_exact,
-            "calls_lost": share(losses.calls_lost, check.calls),
-            "bytes_lost": share(losses.bytes_lost, check.bytes),
+            "calls_lost": share(losses.calls_lost, check.calls), "bytes_lost": share(losses.bytes_lost, check.bytes),
             "calls_extra": share(losses.calls_extra, check.calls),
         })
     };
     let records = program.records();
     let mut document = json!({
-        "schema": 1,
-        "ranks": check.ranks,
+        "schema": 1, "ranks": check.ranks,
         "with_values": losses(&check.values),
         "calls": check.calls,
         "longest": check.longest,

@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let golden =
         ampl_trace::format::read(&fs::read(root.join("ampl-trace/tests/golden/v1/four-ranks.ampl"))?)?;
     let (rank, structure) = (&golden.ranks[0], golden.structure.rank(0).ok_or("rank 0")?);
-    let times = encode(&structure, &rank.times, usize::MAX).map_err(|_| "times")?.ok_or("an index")?;
+    let times = encode(&structure, &rank.times, None, usize::MAX).map_err(|_| "times")?.ok_or("an index")?;
     let mut index = Vec::new();
     put_header(&mut index, 7)?;
     put_rank(&mut index, 0, &times)?;

@@ -66,7 +66,7 @@ pub fn write(out: &mut impl Write, rows: &[Row], phases: &[Phase], programs: &[O
         }
         return Ok(());
     };
-    writeln!(out, "  parallel       {:<9} {whose} computes: the product of the next two", percent(parallel))?;
+    writeln!(out, "  parallel       {:<9} {whose} computes{}", percent(parallel), product(programs))?;
     let balance = run.load_balance.map_or("-".into(), percent);
     match programs {
         [] => writeln!(out, "  load balance   {balance:<9} mean/max of compute time")?,
@@ -80,6 +80,11 @@ pub fn write(out: &mut impl Write, rows: &[Row], phases: &[Phase], programs: &[O
         [] => writeln!(out, "\n{}", sentence(run)),
         _ => Ok(()),
     }
+}
+
+/// Factors of the parallel efficiency, where both are printed.
+pub fn product(programs: &[OfProgram]) -> &'static str {
+    if programs.is_empty() { ": the product of the next two" } else { "" }
 }
 
 /// Lines about each program: `ocean (0-3): parallel 90.1 %, load balance 97.2 %, communication 92.7 %`.

@@ -1,5 +1,6 @@
 //! Numbers as people read them.
 
+use ampl_core::plain::steers;
 use ampl_core::units::RankSet;
 
 /// `nanos` with a unit, three significant digits: `412 ns`, `1.23 ms`, `61.5 s`.
@@ -176,7 +177,7 @@ pub fn ranks(ranks: &RankSet) -> String {
 
 /// `text` of one line, which may be another's, without characters that steer a terminal.
 pub fn plain(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
+    text.replace(|letter| steers(letter) || letter.is_control(), "\u{fffd}")
 }
 
 #[cfg(test)]

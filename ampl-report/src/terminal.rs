@@ -5,34 +5,80 @@
 
 use std::io::{self, Write};
 
-/// First byte of the UTF-8 encoding of U+0080 to U+00BF; the first half of these are controls.
-const LEAD: u8 = 0xc2;
+use ampl_core::plain::steers;
 
-/// A writer of text without control characters other than newline and tab.
+/// Bytes of the longest encoding of a character that steers, without its last one.
+const HELD: usize = 2;
+
+/// A writer of text without characters that steer a terminal.
 #[derive(Debug)]
 pub struct Plain<W> {
     to: W,
-    /// True where controls become `\u001b`, as in strings of JSON, and not U+FFFD.
+    /// True where they become `\u001b`, as in strings of JSON, and not U+FFFD.
     escapes: bool,
-    /// True where a [`LEAD`] has come whose second byte decides.
-    is_held: bool,
+    /// Bytes that may begin such a character.
+    held: [u8; HELD],
+    /// Number of them.
+    length: usize,
+}
+
+/// The part that bytes have in a character that steers.
+enum Part {
+    None,
+    Begin,
+    Whole(char),
+}
+
+impl Part {
+    fn of(bytes: &[u8]) -> Self {
+        match bytes {
+            [0xc2 | 0xd8 | 0xe2] | [0xe2, 0x80 | 0x81] => return Self::Begin,
+            _ => {}
+        }
+        let letter = std::str::from_utf8(bytes).ok().and_then(|text| text.chars().next());
+        letter.filter(|&letter| steers(letter)).map_or(Self::None, Self::Whole)
+    }
 }
 
 impl<W: Write> Plain<W> {
-    /// Writes to `to`. With `escapes` controls become the escapes of JSON strings: a reader gets the same names.
+    /// Writes to `to`. With `escapes` such characters become the escapes of JSON strings: a reader gets the same names.
     pub fn new(to: W, escapes: bool) -> Self {
-        Self { to, escapes, is_held: false }
+        Self { to, escapes, held: [0; HELD], length: 0 }
     }
 
-    fn replace(&mut self, control: u8) -> io::Result<()> {
+    fn replace(&mut self, letter: char) -> io::Result<()> {
         match self.escapes {
-            true => write!(self.to, "\\u{control:04x}"),
+            true => write!(self.to, "\\u{:04x}", u32::from(letter)),
             false => self.to.write_all("\u{fffd}".as_bytes()),
         }
     }
 
     fn release(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.is_held) { self.to.write_all(&[LEAD]) } else { Ok(()) }
+        let length = std::mem::take(&mut self.length);
+        self.to.write_all(&self.held[..length])
+    }
+
+    /// Takes `byte` behind those that are held; false where it has to be taken on its own.
+    fn take(&mut self, byte: u8) -> io::Result<bool> {
+        let mut bytes = [0; HELD + 1];
+        bytes[..self.length].copy_from_slice(&self.held[..self.length]);
+        bytes[self.length] = byte;
+        match Part::of(&bytes[..self.length + 1]) {
+            Part::None if self.length == 0 => return Ok(false),
+            Part::None => {
+                self.release()?;
+                return self.take(byte);
+            }
+            Part::Begin => {
+                self.held[self.length] = byte;
+                self.length += 1;
+            }
+            Part::Whole(letter) => {
+                self.length = 0;
+                self.replace(letter)?;
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -41,28 +87,15 @@ impl<W: Write> Write for Plain<W> {
         // Bytes from here on have not been written.
         let mut from = 0;
         for (at, &byte) in bytes.iter().enumerate() {
-            let is_control = match byte {
-                b'\n' | b'\t' => false,
-                0..0x20 | 0x7f => true,
-                0x80..0xa0 if self.is_held => true,
-                LEAD => false,
-                _ if self.is_held => false,
-                _ => continue,
-            };
-            self.to.write_all(&bytes[from..at])?;
-            from = at;
-            if is_control {
-                if byte < 0x80 {
-                    self.release()?;
-                }
-                self.is_held = false;
-                self.replace(byte)?;
-                from = at + 1;
+            // Most bytes are of no such character.
+            if self.length == 0 && matches!(byte, b' '..0x7f) {
                 continue;
             }
-            self.release()?;
-            if byte == LEAD {
-                self.is_held = true;
+            if self.length == 0 {
+                self.to.write_all(&bytes[from..at])?;
+                from = at;
+            }
+            if self.take(byte)? {
                 from = at + 1;
             }
         }
@@ -91,13 +124,15 @@ mod tests {
 
     #[test]
     fn controls_are_replaced_however_they_are_cut() {
-        let text = "a\tb\n\u{1b}[2J\u{9b}31m\u{7f}é\u{a0}\u{bf}\r\u{80}\u{85}ü語\u{0}";
-        let clean = text.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), "\u{fffd}");
+        let text = "a\tb\n\u{1b}[2J\u{9b}31m\u{7f}é\u{a0}\u{bf}\r\u{80}\u{85}ü語\u{202e}–\u{61c}…\u{2066}\u{600}\u{0}";
+        let clean = text.replace(steers, "\u{fffd}");
         for length in 1..text.len() + 1 {
             assert_eq!(String::from_utf8(written(text.as_bytes(), length, false)).unwrap(), clean);
         }
         // Bytes that are no text stay what they are.
-        for bytes in [&b"\xc2"[..], b"\xc2\xc2\xc2a", b"\xc2\n", b"\xe2\x9b\x84\xff"] {
+        for bytes in
+            [&b"\xc2"[..], b"\xc2\xc2\xc2a", b"\xc2\n", b"\xe2\x9b\x84\xff", b"\xe2\x80", b"\xe2\xe2\x81a"]
+        {
             for length in 1..3 {
                 assert_eq!(written(bytes, length, false), bytes);
             }

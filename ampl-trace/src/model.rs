@@ -286,7 +286,7 @@ pub struct Process {
     /// Time from window 0's start to the last window's end, nanoseconds.
     pub elapsed_ns: u64,
     /// Number of its threads that are in MPI for long: each at least a hundredth as long as the longest. Threads that
-    /// do not live at the same time count once. 0 of one thread, and in traces without this count.
+    /// do not live at the same time count once. 0 of one thread.
     #[serde(default, skip_serializing_if = "is_none")]
     pub mpi_threads: u32,
     /// Part of its time in MPI that the thread that called `MPI_Init` has, in (0, 1); `None` where no other has any, or

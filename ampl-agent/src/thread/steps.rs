@@ -380,8 +380,7 @@ impl Thread {
             }
             steps.running = None;
             let StepCall { function, path } = marker.call;
-            let own = self.sites.entries().filter(|of| of.1 == function).map(|of| of.0);
-            let own: Vec<u32> = own.collect();
+            let own: Vec<u32> = self.sites.entries().filter(|of| of.1 == function).map(|of| of.0).collect();
             self.marker_sites =
                 own.into_iter().map(|site| (site, self.path_hash(&self.frames(site)) == path)).collect();
             self.marker = Some(function);
@@ -488,9 +487,8 @@ impl Thread {
             left: None,
             at: now,
         };
-        if let Some(following) = self.steps.as_mut().and_then(|steps| steps.following.as_mut()) {
-            following.noted = Some(record.clone());
-        }
+        let following = self.steps.as_mut().and_then(|steps| steps.following.as_mut());
+        following.into_iter().for_each(|following| following.noted = Some(record.clone()));
         self.note(record);
     }
 

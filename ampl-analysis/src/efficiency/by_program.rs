@@ -19,7 +19,7 @@ const POLLS: f64 = 0.2;
 /// The same part, from which on it does nothing else.
 const ONLY_POLLS: f64 = 0.9;
 /// Processor time over the time outside of MPI, below which a rank sleeps there.
-const AWAKE: f64 = 0.5;
+pub const AWAKE: f64 = 0.5;
 /// Processor time for each call that asks, nanoseconds, below which nothing is computed between two of them: what
 /// `sched_yield` takes.
 const YIELD_NS: f64 = 20_000.0;

@@ -5,8 +5,11 @@ use ampl_reader::directory;
 
 use super::finding::{Basis, Evidence, Finding, Kind, Next, Unranked};
 use super::{Facts, LEAST, NOTABLE};
-use crate::efficiency::{Bound, Course, Imbalance, OfProgram, busiest, by_program};
+use crate::efficiency::{AWAKE, Bound, Course, Imbalance, OfProgram, busiest, by_program};
+use crate::waits::{Between, between_programs};
 
+/// Share of another program's time that it waits for a program, from which on that one is no server that idles.
+const AWAITED: f64 = 0.01;
 /// Share of the windows in which ranks compute more than the mean throughout, in (0, 1).
 const MOSTLY: f64 = 0.6;
 /// Correlation of compute time in successive windows from which on the program moves the imbalance, though ranks lose
@@ -21,7 +24,18 @@ const GAP: f64 = 0.5;
 
 /// The program that computes most, in a job of several; one that idles is never named.
 pub fn of_programs(facts: &Facts<'_>) -> Option<Finding> {
-    let rows = by_program(facts.trace);
+    let mut rows = by_program(facts.trace);
+    // One that sleeps may be slow or idle: others wait for a slow one.
+    let mut between = None;
+    while let Some(first) = busiest(&rows).filter(|first| sleeps(facts, first)) {
+        let between = between.get_or_insert_with(|| between_programs(facts.trace));
+        let is_for = |of: &Between| of.causing == first.program && of.waiting != first.program;
+        if between.iter().any(|of| is_for(of) && of.share >= AWAITED) {
+            break;
+        }
+        let idle = first.program.clone();
+        rows.retain(|row| row.program != idle);
+    }
     let first = busiest(&rows)?;
     let share = |row: &OfProgram| Some((row.program.clone(), row.communication?));
     let others = rows.iter().filter(|row| *row != first).filter_map(share).collect();
@@ -31,6 +45,15 @@ pub fn of_programs(facts: &Facts<'_>) -> Option<Finding> {
     let coverage = first.coverage;
     let finding = Finding::new(evidence, facts.basis(), Next::Efficiency);
     Some(Finding { ranks: Some(ranks), hosts, coverage, ..finding })
+}
+
+/// True where the ranks of a program have the processor for little of their time outside of MPI.
+fn sleeps(facts: &Facts<'_>, program: &OfProgram) -> bool {
+    let ranks = RankSet::parse(&program.ranks).unwrap_or_default();
+    let own = || facts.run.times.iter().filter(|times| ranks.contains(Rank(times.rank)));
+    let processor = |rank: u32| facts.trace.rank(rank).map_or(0.0, |rank| rank.process.processor_ns as f64);
+    let processor: f64 = own().map(|times| processor(times.rank)).sum();
+    processor > 0.0 && processor < AWAKE * own().map(|times| times.compute).sum::<f64>()
 }
 
 /// The imbalance of the run, if it costs enough.

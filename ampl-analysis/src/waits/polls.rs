@@ -8,9 +8,9 @@ use crate::matching::{At, Terminal};
 /// Failed polls of a function, with no other call between them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Row {
-    /// Those up to here, where the latest call is one.
+    /// Polls up to here, where the latest call is one.
     latest: Option<Polls>,
-    /// Those before the call under way that belong to it.
+    /// Polls before the call under way that belong to it.
     of_call: Option<Polls>,
 }
 

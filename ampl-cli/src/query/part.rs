@@ -58,13 +58,11 @@ impl Part {
         }
     }
 
-    /// The same. Makes one where `selection` needs times: all do with `always`, else those of a
-    /// part of the time.
+    /// The same. Makes one where `selection` needs times: all do with `always`, else those of a part of the time.
     pub fn index(&self, run: &mut Run, named: &RunArg, selection: &Selection, always: bool) {
-        if always || selection.cuts_time() || self.index == Index::Build {
-            prepare(run, named, self.index);
-        } else {
-            self.take_index(run, named);
+        match always || selection.cuts_time() || self.index == Index::Build {
+            true => prepare(run, named, self.index),
+            false => self.take_index(run, named),
         }
     }
 

@@ -60,11 +60,9 @@ fn of_run(out: &mut Page, trace: &Trace, plan: Option<&Plan>, run: &RunTimes, pa
     let line = |share: f64, long: &str, short: &str| {
         format!("{:<9} {}{of}", percent(share), if whole { long } else { short })
     };
-    let product = match paused {
-        true => "of the time observed computes: the product of the next two",
-        false => "of the ranks' time computes: the product of the next two",
-    };
-    field(out, "parallel", &line(shares.parallel, product, "computes"));
+    let whose = if paused { "of the time observed" } else { "of the ranks' time" };
+    let product = format!("{whose} computes{}", crate::efficiency::product(&programs));
+    field(out, "parallel", &line(shares.parallel, &product, "computes"));
     if !programs.is_empty() {
         field(out, "load balance", "not compared across programs, which do different work");
     } else if let (Some(balance), Some(slowest)) = (shares.load_balance, shares.slowest) {

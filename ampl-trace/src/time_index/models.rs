@@ -227,7 +227,7 @@ struct Kind {
     splits: Vec<Split>,
 }
 
-/// What calls of a block so far tell of the next one.
+/// Facts of a block's calls so far that the next one depends on.
 #[derive(Clone, Debug, Default)]
 pub struct Levels {
     /// Levels of gaps and of durations.

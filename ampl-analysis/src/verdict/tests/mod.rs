@@ -465,3 +465,23 @@ fn of_several_programs_the_busiest_is_named_and_a_server_that_idles_never() {
     assert!(found.iter().any(|finding| finding.kind() == Kind::BusiestProgram), "{found:?}");
     assert!(!found.iter().any(blamed), "{found:?}");
 }
+
+/// A server that sleeps outside of MPI has no work; programs that work by sleeping are told from it by who waits.
+#[test]
+fn a_program_that_idles_outside_of_mpi_is_not_the_busiest() {
+    let named = |processor_ns: u64| {
+        let share = |rank| [0.8, 0.8, 0.3, 0.98][rank as usize / 2];
+        let mut trace = job(8, 12, |_, rank| share(rank));
+        for (rank, own) in (0..).zip(&mut trace.ranks) {
+            own.process.program = ["slow", "slow", "quick", "server"][rank / 2].into();
+            own.process.processor_ns = if rank < 6 { 12 * WALL as u64 } else { processor_ns };
+        }
+        let programs = of(&trace).into_iter().find_map(|found| match found.evidence {
+            Evidence::Programs { most, .. } => Some(most.0),
+            _ => None,
+        });
+        programs.expect("one computes more than the others")
+    };
+    assert_eq!(named(10), "slow");
+    assert_eq!(named(12 * WALL as u64), "server");
+}
