@@ -72,7 +72,7 @@ fn detach(words: &[OsString]) -> io::Result<()> {
 /// Errors of the last round.
 fn copy(run: &Path, place: &Path, interval: Duration) -> io::Result<()> {
     // Where the system refuses, the copies are worth more than the priority.
-    _ = rustix::process::nice(19);
+    _ = rustix::process::setpriority_process(None, 19);
     leave_processor();
     let home = nodes::home(run, &host());
     let mut copies = BTreeMap::new();

@@ -99,7 +99,7 @@ pub fn sentence(finding: &Finding) -> String {
         ),
         Evidence::Calls { .. } => calls::sentence(finding),
         &Evidence::Counted { calls, per_second } => format!(
-            "{} polls, {} a second of a rank, most of them {}: most were only counted, so the time in them is not known",
+            "{} polls, {} a second of a rank, most of them {}; most were counted and not timed, so the time in them is not known",
             count(calls),
             count(per_second as u64),
             finding.place.as_ref().map_or("in MPI".into(), at)

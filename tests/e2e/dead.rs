@@ -109,9 +109,11 @@ fn who_stopped_first_is_told_of_a_job_that_is_ended() {
         let line = said.lines().find(|line| line.trim_start().starts_with(words[0])).unwrap_or_default();
         assert!(line.contains(words[1]), "{mpi:?} {end}: {said}");
         let text = found["text"].as_str().expect("a sentence");
-        let why =
-            if end == "late-abort-1" { "rank 1 called MPI_Abort" } else { "rank 1 not in MPI meanwhile" };
-        assert!(text.ends_with(why), "{mpi:?} {end}: {text}");
+        let why = match end {
+            "late-abort-1" => "; rank 1 called MPI_Abort; all calls",
+            _ => "; rank 1 was not in MPI meanwhile; all calls",
+        };
+        assert!(text.contains(why) && text.ends_with(" of the ranks' time"), "{mpi:?} {end}: {text}");
         let time = said.lines().find(|line| line.trim_start().starts_with("run time")).unwrap_or_default();
         assert!(time.contains(" until the launcher returned; ") && time.ends_with(" counted"), "{said}");
     }

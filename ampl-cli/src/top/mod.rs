@@ -52,7 +52,7 @@ pub fn top(args: &Args) -> anyhow::Result<ExitCode> {
         Failure::message(USAGE, what, "--interval", "write it as in 1s or 250ms")
     })?;
     // Processors belong to the job.
-    let _ = rustix::process::nice(19);
+    let _ = rustix::process::setpriority_process(None, 19);
     let run = &args.run.run;
     let first = reading::Reader::new(run).read().map_err(rundir::failure)?;
     if args.once || !std::io::stdout().is_terminal() {
