@@ -3,6 +3,9 @@
 use ampl_core::plain::steers;
 use ampl_core::units::RankSet;
 
+/// Longest text of a set of ranks in a sentence, bytes.
+const MOST_OF_A_SET: usize = 60;
+
 /// `nanos` with a unit, three significant digits: `412 ns`, `1.23 ms`, `61.5 s`.
 pub fn duration(nanos: f64) -> String {
     let (scale, unit) = match nanos.abs() {
@@ -171,7 +174,27 @@ impl Unit {
 pub fn ranks(ranks: &RankSet) -> String {
     match ranks.len() {
         1 => format!("rank {ranks}"),
-        several => format!("{} ({ranks})", plural(several, "rank")),
+        several => format!("{} ({})", plural(several, "rank"), first(ranks)),
+    }
+}
+
+/// `ranks`, or the first of them and `…`: a sentence about ten thousand names a few.
+pub fn first(ranks: &RankSet) -> String {
+    let text = ranks.to_string();
+    if text.len() <= MOST_OF_A_SET {
+        return text;
+    }
+    let end = text[..MOST_OF_A_SET].rfind(',').unwrap_or(MOST_OF_A_SET);
+    format!("{},…", &text[..end])
+}
+
+/// `ranks 0-3,8`; `2,431 ranks (0-1,5-6,…)` where these are not all.
+pub fn named(ranks: &RankSet) -> String {
+    let text = first(ranks);
+    match ranks.len() {
+        1 => format!("rank {text}"),
+        several if text.ends_with('…') => format!("{} ({text})", plural(several, "rank")),
+        _ => format!("ranks {text}"),
     }
 }
 
@@ -183,6 +206,16 @@ pub fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sentence_names_a_few_of_many_ranks() {
+        let every = |step: usize, end: u32| (0..end).step_by(step).collect::<RankSet>();
+        assert_eq!(named(&every(1, 10_000)), "ranks 0-9999");
+        assert_eq!(named(&every(5, 20)), "ranks 0,5,10,15");
+        let many = "2,000 ranks (0,5,10,15,20,25,30,35,40,45,50,55,60,65,70,75,80,85,90,95,…)";
+        assert_eq!((named(&every(5, 10_000)), ranks(&every(5, 10_000))), (many.into(), many.into()));
+        assert_eq!(named(&every(1, 1)), "rank 0");
+    }
 
     #[test]
     fn units_change_before_a_fourth_digit_appears() {

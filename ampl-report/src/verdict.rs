@@ -9,7 +9,7 @@ use ampl_analysis::stop::Stop;
 use ampl_analysis::verdict::{Basis, Evidence, Finding, Kind, Next, Place, Unranked};
 use ampl_core::units::RankSet;
 
-use crate::human::{count, digits, duration, percent, plain, plural, ranks};
+use crate::human::{count, digits, duration, first, named, percent, plain, plural, ranks};
 use crate::processors;
 
 /// Title of a kind of finding, for people.
@@ -218,9 +218,11 @@ fn slow(finding: &Finding) -> String {
     };
     let several = ranks.len() > 1;
     let subject = match (kind, group, &finding.hosts[..]) {
-        (Kind::SlowHost, _, [host, ..]) => format!("The ranks of host {host} ({ranks})"),
-        (_, Some(group), _) => format!("The ranks of group {group} ({ranks})"),
-        (Kind::SlowStratum, None, _) => format!("A stratum of {} ({ranks})", plural(ranks.len(), "rank")),
+        (Kind::SlowHost, _, [host, ..]) => format!("The ranks of host {host} ({})", first(ranks)),
+        (_, Some(group), _) => format!("The ranks of group {group} ({})", first(ranks)),
+        (Kind::SlowStratum, None, _) => {
+            format!("A stratum of {} ({})", plural(ranks.len(), "rank"), first(ranks))
+        }
         (_, None, [host]) => format!("{} on {host}", who(ranks)),
         _ => who(ranks),
     };
@@ -248,7 +250,8 @@ fn at_least(bound: Bound) -> &'static str {
 }
 
 fn who(ranks: &RankSet) -> String {
-    if ranks.len() == 1 { format!("Rank {ranks}") } else { format!("Ranks {ranks}") }
+    let text = named(ranks);
+    text.strip_prefix('r').map_or(text.clone(), |rest| format!("R{rest}"))
 }
 
 /// The call in which the others are longest meanwhile.

@@ -1,10 +1,9 @@
 //! Findings about calls as sentences.
 
 use ampl_analysis::verdict::{Detail, Evidence, Finding, InTurn, Kind, Senders};
-use ampl_core::units::RankSet;
 
 use super::at;
-use crate::human::{bytes, count, digits, duration, percent, plural};
+use crate::human::{bytes, count, digits, duration, named, percent, plural};
 
 /// Ranks that compute at a time, from which on they do not do so one after another.
 const SEVERAL: f64 = 1.5;
@@ -82,10 +81,6 @@ pub(super) fn sentence(finding: &Finding) -> String {
     }
 }
 
-fn ranks(ranks: &RankSet) -> String {
-    if ranks.len() == 1 { format!("rank {ranks}") } else { format!("ranks {ranks}") }
-}
-
 /// Clause with evidence beyond the totals.
 fn beyond_totals(detail: &Detail) -> String {
     match detail {
@@ -114,8 +109,8 @@ fn beyond_totals(detail: &Detail) -> String {
             let less = if senders.len() == 1 { "waits" } else { "wait" };
             format!(
                 "; {} {verb} only {}, which {less} less than half as long",
-                ranks(waiting),
-                ranks(senders)
+                named(waiting),
+                named(senders)
             )
         }
     }
@@ -124,6 +119,8 @@ fn beyond_totals(detail: &Detail) -> String {
 #[cfg(test)]
 mod tests {
     use ampl_analysis::verdict::{Basis, Next, Place};
+
+    use ampl_core::units::RankSet;
 
     use super::*;
 
