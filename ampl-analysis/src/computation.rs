@@ -1,14 +1,11 @@
 //! Computation before the calls of a logical program.
 
-use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_trace::Trace;
-use ampl_trace::decode::Timed;
 use ampl_trace::record::CALL_MISS;
-use ampl_trace::steps::{Step, Steps};
 
 use crate::ideal_network::compute::{Compute, Gaps};
 use crate::logical::Program;
-use crate::matching::{At, Job, Source};
+use crate::matching::{Job, Source};
 use crate::waits::places::Places;
 
 /// Time outside MPI before the calls of one label, of all ranks.
@@ -55,23 +52,11 @@ fn add(
     let rank = source.structure.rank;
     let runs = program.runs(rank);
     for (index, thread) in source.structure.threads.iter().enumerate() {
-        let Some(steps) = Steps::new(source.structure, index, source.trace, true) else { continue };
         let mut labels = runs.iter().filter(|run| run.0 == thread.thread).map(|run| (run.1, run.2));
         let mut run = (0, 0);
         let mut gaps = Gaps::default();
         let mut carried_ns = 0;
-        for step in steps {
-            let Step::Calls { seq, terminal, count, time } = step else { continue };
-            let timed = time.map(|(window, time)| Timed {
-                window,
-                start_ns: time.start_ns,
-                duration_ns: Some(time.duration_ns),
-            });
-            let at = At { rank, thread: thread.thread, seq, terminal, timed };
-            let function = thread.signatures.get(terminal as usize).map_or(u16::MAX, |own| own.function);
-            if usize::from(function) >= FUNCTION_COUNT {
-                continue;
-            }
+        for (at, function, count) in source.calls(index) {
             let mut left = count;
             while run.1 < left {
                 left -= run.1;
@@ -81,20 +66,20 @@ fn add(
                 }
             }
             run.1 -= left;
-            let ns = match timed {
-                Some(timed) => gaps.measured(compute, &at, &timed, Function(function)),
+            let ns = match at.timed {
+                Some(timed) => gaps.measured(compute, &at, &timed, function),
                 None => compute.modelled(rank, places.number(&at)).saturating_mul(count),
             };
             gaps.pass(&at);
             let Some(computed) = found.get_mut(run.0 as usize) else { continue };
             let flags = program.calls[run.0 as usize].flags;
-            let is_begin = Function(function).name().starts_with("MPI_Init");
+            let is_begin = function.name().starts_with("MPI_Init");
             if flags & CALL_MISS != 0 || is_begin {
                 carried_ns += ns;
                 continue;
             }
             computed.calls += count;
-            computed.measured += if timed.is_some() { count } else { 0 };
+            computed.measured += if at.timed.is_some() { count } else { 0 };
             computed.ns += ns + std::mem::take(&mut carried_ns);
         }
     }
@@ -102,6 +87,7 @@ fn add(
 
 #[cfg(test)]
 mod tests {
+    use ampl_core::mpi::Function;
     use ampl_testkit::runs::world;
     use ampl_testkit::timed::{Timed as Recorded, trace};
     use ampl_trace::communicators::Communicators;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use ampl_analysis::callgraph::{Kind, Report, Row, Times};
 
-use crate::human::{count, cut, digits, duration, percent, plural};
+use crate::human::{capital, count, cut, digits, duration, percent, plural};
 
 /// Trees that are printed: those of most ranks.
 const TREES: usize = 4;
@@ -226,12 +226,6 @@ fn times(row: &Row) -> String {
         (Some(Times::Mean(_)), Some(least), Some(most)) => format!("{}–{} × ", count(least), count(most)),
         (Some(Times::Mean(mean)), ..) => format!("{} × ", digits(mean)),
     }
-}
-
-/// `text` with a capital.
-fn capital(text: &str) -> String {
-    let mut characters = text.chars();
-    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
 #[cfg(test)]

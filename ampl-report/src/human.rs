@@ -198,6 +198,12 @@ pub fn named(ranks: &RankSet) -> String {
     }
 }
 
+/// `text` with a capital.
+pub fn capital(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
 /// `text` of one line, which may be another's, without characters that steer a terminal.
 pub fn plain(text: &str) -> String {
     text.replace(|letter| steers(letter) || letter.is_control(), "\u{fffd}")

@@ -9,7 +9,7 @@ use ampl_analysis::stop::Stop;
 use ampl_analysis::verdict::{Basis, Evidence, Finding, Kind, Next, Place, Unranked};
 use ampl_core::units::RankSet;
 
-use crate::human::{count, digits, duration, first, named, percent, plain, plural, ranks};
+use crate::human::{capital, count, digits, duration, first, named, percent, plain, plural, ranks};
 use crate::processors;
 
 /// Title of a kind of finding, for people.
@@ -250,8 +250,7 @@ fn at_least(bound: Bound) -> &'static str {
 }
 
 fn who(ranks: &RankSet) -> String {
-    let text = named(ranks);
-    text.strip_prefix('r').map_or(text.clone(), |rest| format!("R{rest}"))
+    capital(&named(ranks))
 }
 
 /// The call in which the others are longest meanwhile.

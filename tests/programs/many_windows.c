@@ -8,15 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static long resident(void) {
-    long kib = 0;
-    char line[256];
-    FILE *status = fopen("/proc/self/status", "r");
-    while (status && fgets(line, sizeof line, status))
-        if (sscanf(line, "VmRSS: %ld", &kib) == 1) break;
-    if (status) fclose(status);
-    return kib;
-}
+#include "resident.h"
 
 int main(int argc, char **argv) {
     int rank, turns = argc > 1 ? atoi(argv[1]) : 1000;

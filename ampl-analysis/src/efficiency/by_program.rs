@@ -1,7 +1,7 @@
 //! Efficiencies of each program of a job of several: programs do different work, so their ranks are not compared.
 
 use ampl_core::mpi::{Class, Function};
-use ampl_core::units::RankSet;
+use ampl_core::units::{Rank, RankSet};
 use ampl_trace::Trace;
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ const POLLS: f64 = 0.2;
 /// The same part, from which on it does nothing else.
 const ONLY_POLLS: f64 = 0.9;
 /// Processor time over the time outside of MPI, below which a rank sleeps there.
-pub const AWAKE: f64 = 0.5;
+const AWAKE: f64 = 0.5;
 /// Processor time for each call that asks, nanoseconds, below which nothing is computed between two of them: what
 /// `sched_yield` takes.
 const YIELD_NS: f64 = 20_000.0;
@@ -85,9 +85,26 @@ fn only_polls(trace: &Trace, times: &[Times]) -> bool {
     let polls = calls(|class| class == Class::Poll) as f64;
     let all = calls(Class::is_work) as f64;
     let processor = process.processor_ns as f64;
-    let sleeps = polls >= POLLS * all && processor < AWAKE * busiest.compute;
-    let yields = polls >= ONLY_POLLS * all && processor < YIELD_NS * polls;
-    processor > 0.0 && (sleeps || yields)
+    let sleeps = polls >= POLLS * all && sleep(trace, [busiest]);
+    let yields = polls >= ONLY_POLLS * all && processor > 0.0 && processor < YIELD_NS * polls;
+    sleeps || yields
+}
+
+/// True where ranks with these times have the processor for less than half of their time outside of MPI; false where that is
+/// not known.
+fn sleep<'a>(trace: &Trace, times: impl IntoIterator<Item = &'a Times>) -> bool {
+    let (mut processor, mut compute) = (0.0, 0.0);
+    for own in times {
+        processor += trace.rank(own.rank).map_or(0.0, |rank| rank.process.processor_ns as f64);
+        compute += own.compute;
+    }
+    processor > 0.0 && processor < AWAKE * compute
+}
+
+/// True where the ranks of `program`, which are among those with these times, sleep outside of MPI.
+pub fn sleeps(trace: &Trace, program: &OfProgram, times: &[Times]) -> bool {
+    let ranks = RankSet::parse(&program.ranks).unwrap_or_default();
+    sleep(trace, times.iter().filter(|times| ranks.contains(Rank(times.rank))))
 }
 
 /// The program whose busiest rank computes for most of its time, where no other of those whose times are known comes

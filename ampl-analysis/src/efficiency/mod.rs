@@ -12,7 +12,7 @@ mod shares;
 mod tests;
 
 pub use bounds::Bounds;
-pub use by_program::{AWAKE, OfProgram, busiest, by_program};
+pub use by_program::{OfProgram, busiest, by_program, sleeps};
 pub use imbalance::{Bound, Course, Imbalance, Lost};
 pub use rows::{Basis, Row, SlowestHost, SlowestRank, parts, rows};
 pub use run::{RunTimes, known_mpi_share, measured_share, run_times, run_times_of};

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use ampl_core::mpi::{Class, Function};
 use ampl_trace::Trace;
 use ampl_trace::decode::Timed;
-use ampl_trace::steps::{Step, Steps};
 use rustc_hash::FxHashMap;
 
 use crate::matching::{At, Source};
@@ -76,26 +75,13 @@ impl Compute {
         let mut untimed: FxHashMap<(u32, usize), u64> = FxHashMap::default();
         for source in sources {
             let rank = source.structure.rank;
-            for (index, thread) in source.structure.threads.iter().enumerate() {
-                let Some(steps) = Steps::new(source.structure, index, source.trace, true) else { continue };
+            for index in 0..source.structure.threads.len() {
                 let mut gaps = Gaps::default();
-                for step in steps {
-                    let Step::Calls { seq, terminal, count, time } = step else { continue };
-                    let timed = time.map(|(window, time)| Timed {
-                        window,
-                        start_ns: time.start_ns,
-                        duration_ns: Some(time.duration_ns),
-                    });
-                    let at = At { rank, thread: thread.thread, seq, terminal, timed };
-                    let function =
-                        thread.signatures.get(terminal as usize).map_or(u16::MAX, |own| own.function);
-                    if usize::from(function) >= ampl_core::mpi::FUNCTION_COUNT {
-                        continue;
-                    }
+                for (at, function, count) in source.calls(index) {
                     let place = places.number(&at);
-                    match timed {
+                    match at.timed {
                         Some(timed) => {
-                            let ns = gaps.measured(&compute, &at, &timed, Function(function));
+                            let ns = gaps.measured(&compute, &at, &timed, function);
                             let sum = sums.entry(place).or_default();
                             (sum.ns, sum.calls) = (sum.ns + ns, sum.calls + count);
                             if index == 0 {

@@ -20,7 +20,9 @@ mod post;
 mod requests;
 mod threads;
 
+use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_trace::decode::Timed;
+use ampl_trace::steps::{Step, Steps};
 use ampl_trace::structure::RankStructure;
 use ampl_trace::{RankTrace, Trace};
 
@@ -41,6 +43,29 @@ pub struct Source<'a> {
     pub structure: &'a RankStructure,
     /// Its times and gaps.
     pub trace: &'a RankTrace,
+}
+
+impl Source<'_> {
+    /// Calls of the thread of that index, in their order: where they are, with their times where these are kept, their
+    /// function, and how many they are.
+    pub fn calls(&self, index: usize) -> impl Iterator<Item = (At, Function, u64)> {
+        let (rank, thread) = (self.structure.rank, &self.structure.threads[index]);
+        let steps = Steps::new(self.structure, index, self.trace, true).into_iter().flatten();
+        steps.filter_map(move |step| {
+            let Step::Calls { seq, terminal, count, time } = step else { return None };
+            // Edges of regions and gaps are beyond the table.
+            let function = thread.signatures.get(terminal as usize)?.function;
+            if usize::from(function) >= FUNCTION_COUNT {
+                return None;
+            }
+            let timed = time.map(|(window, time)| Timed {
+                window,
+                start_ns: time.start_ns,
+                duration_ns: Some(time.duration_ns),
+            });
+            Some((At { rank, thread: thread.thread, seq, terminal, timed }, Function(function), count))
+        })
+    }
 }
 
 /// Calls of a trace whose structure is taken apart by rank, as [`play`] reads them.

@@ -5,7 +5,7 @@ use ampl_reader::directory;
 
 use super::finding::{Basis, Evidence, Finding, Kind, Next, Unranked};
 use super::{Facts, LEAST, NOTABLE};
-use crate::efficiency::{AWAKE, Bound, Course, Imbalance, OfProgram, busiest, by_program};
+use crate::efficiency::{Bound, Course, Imbalance, OfProgram, busiest, by_program, sleeps};
 use crate::waits::{Between, between_programs};
 
 /// Share of another program's time that it waits for a program, from which on that one is no server that idles.
@@ -27,7 +27,7 @@ pub fn of_programs(facts: &Facts<'_>) -> Option<Finding> {
     let mut rows = by_program(facts.trace);
     // One that sleeps may be slow or idle: others wait for a slow one.
     let mut between = None;
-    while let Some(first) = busiest(&rows).filter(|first| sleeps(facts, first)) {
+    while let Some(first) = busiest(&rows).filter(|first| sleeps(facts.trace, first, &facts.run.times)) {
         let between = between.get_or_insert_with(|| between_programs(facts.trace));
         let is_for = |of: &Between| of.causing == first.program && of.waiting != first.program;
         if between.iter().any(|of| is_for(of) && of.share >= AWAITED) {
@@ -45,15 +45,6 @@ pub fn of_programs(facts: &Facts<'_>) -> Option<Finding> {
     let coverage = first.coverage;
     let finding = Finding::new(evidence, facts.basis(), Next::Efficiency);
     Some(Finding { ranks: Some(ranks), hosts, coverage, ..finding })
-}
-
-/// True where the ranks of a program have the processor for little of their time outside of MPI.
-fn sleeps(facts: &Facts<'_>, program: &OfProgram) -> bool {
-    let ranks = RankSet::parse(&program.ranks).unwrap_or_default();
-    let own = || facts.run.times.iter().filter(|times| ranks.contains(Rank(times.rank)));
-    let processor = |rank: u32| facts.trace.rank(rank).map_or(0.0, |rank| rank.process.processor_ns as f64);
-    let processor: f64 = own().map(|times| processor(times.rank)).sum();
-    processor > 0.0 && processor < AWAKE * own().map(|times| times.compute).sum::<f64>()
 }
 
 /// The imbalance of the run, if it costs enough.
