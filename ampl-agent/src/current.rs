@@ -60,6 +60,12 @@ impl Current {
         }
     }
 
+    /// True where the latest call was a poll that found nothing.
+    #[inline(always)]
+    pub fn is_polling(&self) -> bool {
+        self.polls
+    }
+
     /// Notes a call that is only counted.
     #[inline(always)]
     pub fn pass(&self, function: Function, address: u64) {

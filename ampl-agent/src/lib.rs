@@ -66,6 +66,7 @@ pub mod partners;
 pub mod paths;
 mod pending;
 pub mod policies;
+pub mod polls;
 #[allow(unsafe_code)]
 pub mod prefetch;
 mod pricing;
@@ -79,6 +80,7 @@ pub mod shared;
 pub mod signatures;
 pub mod sites;
 pub mod slots;
+mod spin;
 pub mod stopwatch;
 pub mod stream;
 mod sync;

@@ -22,12 +22,14 @@ use crate::handles::HandleCache;
 use crate::journal::Need;
 use crate::known_regions::KnownRegions;
 use crate::paths::Paths;
+use crate::polls::Polls;
 use crate::region_stack::RegionStack;
 use crate::regions::Visits;
 use crate::repeats::Repeats;
 use crate::shared::{OpenWindow, Shared};
 use crate::signatures::Signatures;
 use crate::sites::{SITE_ENTRIES, SiteTable};
+use crate::spin::Spin;
 use crate::stream::Stream;
 use crate::window::Boundary;
 
@@ -67,6 +69,7 @@ pub struct Thread {
     stream: Stream,
     signatures: Signatures,
     repeats: Repeats,
+    polls: Polls,
     log: Log,
     buffers: Buffers,
     gaps: Gaps,
@@ -102,6 +105,7 @@ pub struct Thread {
     number: u32,
     /// The agent's own time in windows that are closed, ticks.
     own_before: u64,
+    spin: Spin,
     /// Records of calls when this thread joined the open window.
     stored_before: u64,
     /// Memory for the body of a record.
@@ -169,6 +173,7 @@ impl Thread {
             stream: Stream::new(shared.journal.clone(), number, prices)?,
             signatures: Signatures::default(),
             repeats: Repeats::default(),
+            polls: Polls::default(),
             log: Log::new(shared.journal.clone(), number)?,
             buffers: Buffers::new(shared.journal.clone(), number, config.trace.addresses),
             gaps: Gaps::new(shared.journal.clone(), number, !has_paths)?,
@@ -190,6 +195,7 @@ impl Thread {
             nanos_per_tick: shared.journal.nanos_per_tick(),
             number,
             own_before: 0,
+            spin: Spin::default(),
             rare_own: 0,
             displaced_before: 0,
             stored_before: 0,
@@ -262,6 +268,13 @@ impl Thread {
     #[inline]
     pub fn add_own(&mut self, ticks: u64) {
         self.totals.own_ticks += ticks;
+    }
+
+    /// As [`Thread::add_own`], of the call that led from `start` to `end` and was [noted](Current::polled) last.
+    #[inline(always)]
+    pub fn add_own_of(&mut self, start: u64, end: u64, ticks: u64) {
+        self.totals.own_ticks += ticks;
+        self.spin.add(self.current.is_polling(), start, end, ticks);
     }
 
     /// Before MPI is entered at `now`: counts the call, which may never return, and closes the

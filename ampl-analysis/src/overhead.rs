@@ -41,7 +41,7 @@ pub struct Overhead {
     pub agent_ns: u64,
     /// `agent_ns` as a share of the ranks' summed run time, start and end included.
     pub share: Option<f64>,
-    /// `calls_ns` as a share of the ranks' run time between `MPI_Init` and `MPI_Finalize`.
+    /// `calls_ns` less `polling_ns` as a share of the ranks' run time between `MPI_Init` and `MPI_Finalize`.
     pub windows_share: Option<f64>,
     /// `calls_ns` per call of the application, nanoseconds.
     pub per_call_ns: Option<f64>,
@@ -122,7 +122,7 @@ impl Overhead {
         Self {
             agent_ns: own.all_ns(),
             share: over(own.all_ns(), whole),
-            windows_share: over(own.calls_ns, elapsed),
+            windows_share: over(own.calls_ns - own.polling_ns, elapsed),
             per_call_ns: over(own.calls_ns, calls),
             steps: steps.collect(),
             own,

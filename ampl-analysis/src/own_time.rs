@@ -12,6 +12,8 @@ const SHORTEST_NS: u64 = 50_000_000;
 pub struct OwnTime {
     /// Time for calls, windows, the tree and the journal.
     pub calls_ns: u64,
+    /// Part of it for polls in a row that found nothing, but the first of each row: nobody waited for it.
+    pub polling_ns: u64,
     /// Time in `MPI_Init`, and before it to start the program.
     pub start_ns: u64,
     /// Time in `MPI_Finalize`: completing messages, merging and writing.
@@ -43,8 +45,9 @@ impl OwnTime {
         let sum = |part: fn(&Process) -> u64| -> u64 {
             trace.ranks.iter().map(|rank| part(&rank.process)).fold(0, u64::saturating_add)
         };
-        let [calls_ns, start_ns, end_ns, end_wait_ns] = [
+        let [calls_ns, polling_ns, start_ns, end_ns, end_wait_ns] = [
             sum(|process| process.own_ns),
+            sum(|process| process.polling_ns.min(process.own_ns)),
             sum(|process| process.begin_ns),
             sum(|process| process.end_ns),
             sum(|process| process.end_wait_ns),
@@ -54,6 +57,7 @@ impl OwnTime {
         let all = calls_ns.saturating_add(start_ns).saturating_add(end_ns);
         Self {
             calls_ns,
+            polling_ns,
             start_ns,
             end_ns,
             end_wait_ns,

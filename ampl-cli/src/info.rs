@@ -273,7 +273,7 @@ mod tests {
                     {"function": "MPI_Send", "site": null, "calls": 4},
                 ],
             }], "overhead": {
-                "agent_ns": 70, "share": 0.07, "windows_share": 0.07, "per_call_ns": 10.0, "steps": [], "calls_ns": 70,
+                "agent_ns": 70, "share": 0.07, "windows_share": 0.07, "per_call_ns": 10.0, "steps": [], "calls_ns": 70, "polling_ns": 0,
                 "start_ns": 0, "end_ns": 0, "end_wait_ns": 0, "processor_ns": null, "processor_share": null,
                 "largest": null,
             },

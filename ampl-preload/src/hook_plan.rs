@@ -91,8 +91,8 @@ pub struct Rest {
     pub outcount: Option<u8>,
     /// True where its request is passed by value in C.
     pub request_by_value: bool,
-    /// True where the record of its inputs is only the request it is about.
-    pub asks_one: bool,
+    /// True where the record of its inputs is no more than the requests that it names.
+    pub asks: bool,
     /// True where its address names memory that other calls give, take or free: it is recorded even where other places
     /// are not.
     pub names_memory: bool,
@@ -247,7 +247,13 @@ fn plan(function: Function, spec: &'static FunctionSpec) -> HookPlan {
         _ => None,
     };
     let repeats = telling.is_some() && (told != Outputs::Other || answer.is_some() || flag.is_some());
-    let asks_one = matches!(inputs[..], [(_, Step::Request)]);
+    let asks = match inputs[..] {
+        [(_, Step::Request)] => true,
+        [(count, Step::Int), (at, Step::Other)] => {
+            request == Some(at) && array && position(&counts) == Some(count)
+        }
+        _ => false,
+    };
     let is_rare = matches!(spec.class, Class::Lifecycle | Class::CountOnly) || function == ids::MPI_PCONTROL;
     let short_way = match request {
         _ if is_rare || in_out || gives || function == ids::MPI_CANCEL => ShortWay::None,
@@ -256,7 +262,7 @@ fn plan(function: Function, spec: &'static FunctionSpec) -> HookPlan {
         // The bytes of persistent ones count at their start.
         Some(_) if makes_persistent => ShortWay::None,
         Some(_) if !names_request && repeats && told == Outputs::Silent => ShortWay::Makes,
-        Some(_) if asks_one && completes && flag.is_some() => ShortWay::Asks,
+        Some(_) if asks && completes && flag.is_some() => ShortWay::Asks,
         Some(_) if names_request => ShortWay::Begins,
         Some(_) => ShortWay::None,
     };
@@ -298,7 +304,7 @@ fn plan(function: Function, spec: &'static FunctionSpec) -> HookPlan {
         about: about(spec),
         rest: Box::leak(Box::new(Rest {
             request_by_value: !array && passed == Some(Direction::In),
-            asks_one,
+            asks,
             names_memory: spec.params.iter().any(gives_address)
                 || matches!(function.base_name(), "MPI_Free_mem" | "MPI_Win_attach" | "MPI_Win_detach"),
             inputs,
@@ -435,7 +441,10 @@ mod tests {
             (ids::MPI_ISEND, ShortWay::Makes),
             (ids::MPI_SEND_INIT, ShortWay::None),
             (ids::MPI_TEST, ShortWay::Asks),
-            (ids::MPI_TESTALL, ShortWay::Begins),
+            (ids::MPI_TESTALL, ShortWay::Asks),
+            (ids::MPI_TESTSOME, ShortWay::Asks),
+            (ids::MPI_TESTANY, ShortWay::Asks),
+            (ids::MPI_WAITALL, ShortWay::Begins),
             (ids::MPI_WAIT, ShortWay::Begins),
             (ids::MPI_COMM_DUP, ShortWay::None),
             (ids::MPI_PCONTROL, ShortWay::None),

@@ -413,7 +413,7 @@ unsafe fn recorded(
             (ticks(invariant) - entered).saturating_sub(end - start + (state.thread.rare_ticks() - rare));
         measure(state, own);
     }
-    state.thread.add_own(state.meter.per_call());
+    state.thread.add_own_of(start, end, state.meter.per_call());
     if changed {
         decision::tell();
     }

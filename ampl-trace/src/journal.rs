@@ -112,6 +112,8 @@ pub mod word {
     pub const PID_NAMESPACE: usize = 503;
     /// Nanoseconds of processor time of the process that copies the node's journals, in the journal of one rank.
     pub const COPY_NS: usize = 508;
+    /// Ticks of the agent's time for polls in a row that found nothing, but the first of each row.
+    pub const POLLING_TICKS: usize = 509;
     /// End of the texts.
     pub const TEXTS_END: usize = 496;
 }

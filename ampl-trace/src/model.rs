@@ -261,6 +261,9 @@ pub struct Process {
     pub gave_up: Option<GaveUp>,
     /// Processor time that the agent itself took in windows, nanoseconds: for calls, windows and the journal.
     pub own_ns: u64,
+    /// Part of that for polls in a row that found nothing, but the first of each row: nobody waited for it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub polling_ns: u64,
     /// The agent's processor time in `MPI_Init` and before, to start the program, nanoseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub begin_ns: u64,

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi};
-use ampl_tests::place::{Scratch, ampl, home};
+use ampl_tests::place::{Scratch, ampl};
 use ampl_tests::process;
 use ampl_tests::run::{Form, Monitored, monitor};
 use serde_json::Value;
@@ -142,12 +142,7 @@ fn communicators_windows_and_neighbours_are_placed_in_the_world() {
 #[test]
 fn a_farm_in_fortran_is_a_star() {
     for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
-        let scratch = Scratch::new("farm");
-        let program = scratch.path().join("farm");
-        let mut compile = Command::new(mpi.fortran_compiler());
-        compile.args(["-g", "-O1", "-o"]).arg(&program);
-        compile.arg("-J").arg(scratch.path()).arg(home().join("programs/farm.f90"));
-        process::run(&mut compile, Duration::from_secs(120)).success();
+        let program = mpi.compile_fortran_as("farm", &["farm.f90"], &[]);
         let job = Job::new(mpi, 5, &program, &[]);
         let run = monitor(&job, EVERYTHING, Form::Run).success();
         let document = json(&run, &["topology"]);

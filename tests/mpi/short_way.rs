@@ -94,6 +94,17 @@ fn repeated_calls_read_the_same_either_way() {
 }
 
 #[test]
+fn repeated_calls_in_fortran_read_the_same_either_way() {
+    let config = format!("[window]\nmarker = \"mpi:MPI_Barrier\"\n[trace]\ntiming = \"all\"\n{ALWAYS}");
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        for (name, flags) in [("repeats_mpi", &[][..]), ("repeats_f08", &["-DF08"])] {
+            let program = mpi.compile_fortran_as(name, &["repeats.F90"], flags);
+            reads_the_same(|| Job::new(mpi, 2, &program, &["100"]), &config);
+        }
+    }
+}
+
+#[test]
 fn policies_and_metrics_of_sites_read_the_same_either_way() {
     let config = format!(
         "[window]\nmarker = \"period:3600s\"\n[trace]\ntiming = \"all\"\n[[site]]\nmatch = \"MPI_Iprobe\"\ntrace = \"off\"\n\

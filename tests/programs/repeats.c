@@ -54,7 +54,7 @@ static void collectives(int turn, MPI_Op op) {
 static void requests(int turn) {
     int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks, in[4], flag;
     MPI_Request both[2], one, several[3];
-    MPI_Status status;
+    MPI_Status status, statuses[3];
     MPI_Irecv(in, 1, MPI_INT, left, 3, MPI_COMM_WORLD, &both[0]);
     MPI_Isend(&rank, 1, MPI_INT, right, 3, MPI_COMM_WORLD, &both[1]);
     MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
@@ -64,6 +64,18 @@ static void requests(int turn) {
     MPI_Send(&rank, 1, MPI_INT, 0, 4, MPI_COMM_SELF);
     MPI_Wait(&one, &status);
     MPI_Test(&one, &flag, &status);
+    /* Polls of several, whose number and order change, null ones among them. */
+    for (int i = 0; i < 3; i++)
+        if (i < 1 + turn % 3) MPI_Irecv(&in[i], 1, MPI_INT, 0, 10 + i, MPI_COMM_SELF, &several[(i + turn) % 3]);
+        else several[(i + turn) % 3] = MPI_REQUEST_NULL;
+    for (int poll = 0; poll <= turn % 4; poll++) {
+        int done, indices[3];
+        MPI_Testsome(3, several, &done, indices, turn % 2 ? statuses : MPI_STATUSES_IGNORE);
+        MPI_Testall(3, several, &flag, MPI_STATUSES_IGNORE);
+        MPI_Testany(3, several, &done, &flag, poll % 2 ? &status : MPI_STATUS_IGNORE);
+    }
+    for (int i = 0; i < 1 + turn % 3; i++) MPI_Send(&rank, 1, MPI_INT, 0, 10 + i, MPI_COMM_SELF);
+    MPI_Waitall(3, several, MPI_STATUSES_IGNORE);
     /* Equal ones, of which several are live, in an order that changes. */
     for (int i = 0; i < 3; i++)
         MPI_Irecv(&in[i], 1, MPI_INT, i < 1 + turn % 3 ? 0 : MPI_PROC_NULL, 5, MPI_COMM_SELF, &several[i]);

@@ -119,10 +119,19 @@ impl Mpi {
     /// The compiled Fortran program for `interface`; compiled again only when a source is newer.
     ///
     /// # Panics
-    /// With the compiler's output when it does not compile, and for [`Mpi::Abi`].
+    /// As [`compile_fortran_as`](Self::compile_fortran_as).
     pub fn compile_fortran(self, interface: Fortran) -> PathBuf {
         let (name, source, defined) = interface.program();
-        let output = output_of(self.name(), name);
+        self.compile_fortran_as(name, &["fortran_record.f90", source], defined)
+    }
+
+    /// `programs/SOURCES` in Fortran compiled as `output` with `flags` besides the usual ones; compiled again only when a
+    /// source is newer.
+    ///
+    /// # Panics
+    /// With the compiler's output when it does not compile, and for [`Mpi::Abi`].
+    pub fn compile_fortran_as(self, output: &str, sources: &[&str], flags: &[&str]) -> PathBuf {
+        let output = output_of(self.name(), output);
         let _making = making();
         if newer_than_sources(&output) {
             return output;
@@ -132,9 +141,9 @@ impl Mpi {
         let programs = home().join("programs");
         let mut compile = Command::new(self.fortran_compiler());
         // mpif.h declares no interfaces: buffers of several types look like mistakes.
-        compile.args(["-g", "-O1", "-ffree-line-length-none", "-fallow-argument-mismatch"]).args(defined);
+        compile.args(["-g", "-O1", "-ffree-line-length-none", "-fallow-argument-mismatch"]).args(flags);
         compile.arg("-J").arg(&modules).arg("-I").arg(&programs).arg("-o").arg(&output);
-        compile.arg(programs.join("fortran_record.f90")).arg(programs.join(source)).args(self.besides());
+        compile.args(sources.iter().map(|source| programs.join(source))).args(self.besides());
         process::run(&mut compile, Duration::from_secs(120)).success();
         output
     }

@@ -20,6 +20,11 @@ impl Journal {
         self.header[word::OWN_TICKS].fetch_add(ticks, Ordering::Relaxed);
     }
 
+    /// Adds to the part of that for polls in a row that found nothing.
+    pub fn add_polling_ticks(&self, ticks: u64) {
+        self.header[word::POLLING_TICKS].fetch_add(ticks, Ordering::Relaxed);
+    }
+
     /// This journal, for a process with a simulated clock: rare work takes none of its time.
     pub fn unmeasured(mut self) -> Self {
         self.measures = false;

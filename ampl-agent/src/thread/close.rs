@@ -172,6 +172,10 @@ impl Thread {
         let rare = self.rare_ticks - std::mem::replace(&mut self.rare_before, self.rare_ticks);
         let beside = own.saturating_sub(rare) as f64 * (self.surcharge - 1.0);
         shared.journal.add_own_ticks(own.saturating_sub(self.totals.waited_ticks) + beside as u64);
+        let polling = self.spin.take();
+        if polling > 0 {
+            shared.journal.add_polling_ticks(polling);
+        }
         let stores = open.measured && shared.plan.stores_summary(open.keep.kept);
         let stated = if stores { &cells[..] } else { &[][..] };
         let mut body = std::mem::take(&mut self.body);

@@ -113,7 +113,7 @@ impl Thread {
             return false;
         }
         let elapsed_ns = now.saturating_sub(self.last_check.at) as f64 * self.nanos_per_tick;
-        let own = self.own();
+        let own = self.own().saturating_sub(self.spin.harmless());
         let calls = self.sequence - self.last_check.sequence;
         let stored = self.last_check.stored || self.stores;
         let coded = (self.last_check.coded + if stored { calls } else { 0 }).min(CODED);

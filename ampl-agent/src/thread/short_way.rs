@@ -18,6 +18,7 @@ use ampl_core::mpi::Function;
 
 use super::Thread;
 use crate::governor::Level;
+use crate::polls::Poll;
 use crate::repeats::{Given, Outcome};
 use crate::stream::CallTimes;
 
@@ -97,13 +98,29 @@ impl Thread {
     /// Outcome of the call `given`, which has succeeded, if it may [end](Self::leave_shortly) on the short way.
     #[inline(always)]
     pub fn foresee(&self, Settled(site): Settled, given: &Given<'_>, span: &Span) -> Option<Outcome> {
-        if !self.is_plain || self.shared.is_paused() || span.end >= self.until || self.lags() {
+        if !self.may_end_shortly(span) {
             return None;
         }
         let expected = self.signatures.next().and_then(|next| self.repeats.find(next, given));
         let outcome = expected.or_else(|| self.latest_at(site, given))?;
-        let has_room = !self.stores || (!self.skipped && self.stream.has_room_for_call());
-        has_room.then_some(outcome)
+        self.has_room_for_times().then_some(outcome)
+    }
+
+    /// As [`Thread::foresee`], of a poll that has found nothing.
+    #[inline(always)]
+    pub fn foresee_poll(&self, poll: &Poll<'_>, span: &Span) -> Option<Outcome> {
+        let may = self.may_end_shortly(span) && self.has_room_for_times();
+        if may { self.polls.find(poll) } else { None }
+    }
+
+    #[inline(always)]
+    fn may_end_shortly(&self, span: &Span) -> bool {
+        self.is_plain && !self.shared.is_paused() && span.end < self.until && !self.lags()
+    }
+
+    #[inline(always)]
+    fn has_room_for_times(&self) -> bool {
+        !self.stores || (!self.skipped && self.stream.has_room_for_call())
     }
 
     /// Ends a call of that [outcome](Self::foresee) and call flags; returns false where it has to take the whole way.

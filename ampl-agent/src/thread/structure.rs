@@ -11,6 +11,7 @@ use crate::buffers::{Moved, Terminal, VARIES};
 use crate::call_end::CallEnd;
 use crate::gaps::LeftOut;
 use crate::governor::Level;
+use crate::polls::{Poll, Polls};
 use crate::repeats::{Given, Outcome, Repeats};
 use crate::signatures::head;
 use crate::stream::CallTimes;
@@ -110,6 +111,7 @@ impl Thread {
             // Later calls have other signatures, whose places are unknown.
             self.buffers.give_up();
             self.repeats = Repeats::default();
+            self.polls = Polls::default();
         }
         true
     }
@@ -149,6 +151,11 @@ impl Thread {
         if self.is_likely {
             self.repeats.note(given, outcome);
         }
+    }
+
+    /// Remembers the outcome of a poll that has found nothing.
+    pub fn polls(&mut self, poll: &Poll<'_>, outcome: &Outcome) {
+        self.polls.note(poll, outcome);
     }
 
     #[cold]

@@ -10,6 +10,7 @@ mod requests;
 
 use ampl_agent::CallEnd;
 use ampl_agent::buffers::Terminal;
+use ampl_agent::polls::Poll;
 use ampl_agent::repeats::{Given, Outcome as Came};
 use ampl_agent::requests::TELLS;
 use ampl_core::mpi::{Class, Direction, Function, Kind, Length, Traffic, ids};
@@ -197,17 +198,11 @@ unsafe fn finish(
     let value = if call.code == 0 { unsafe { value(plan, words) } } else { None };
     let says_nothing_new = || flags == CALL_MISS || value.is_some() || says_nothing_new(plan, words);
     let tells = call.code == 0 && says_nothing_new() && state.thread.records();
-    // A failed poll of one request says no more than which request.
-    let one_request = match state.named.words() {
-        &[request] if flags == CALL_MISS && plan.rest.asks_one => Some([request as usize]),
-        _ => None,
-    };
-    let telling = match &one_request {
-        Some(request) => Some(&request[..]),
-        None => plan.telling.and_then(|telling| words.get(..usize::from(telling))),
-    };
-    let telling = telling.filter(|_| tells);
     let generation = hot_state::generation();
+    // A failed poll of requests says no more than which requests.
+    let asks = tells && flags == CALL_MISS && plan.rest.asks;
+    let telling = plan.telling.and_then(|telling| words.get(..usize::from(telling)));
+    let telling = telling.filter(|_| tells && !asks);
     let given =
         telling.map(|words| Given { function, flags, address: call.address, generation, words, value });
     let repeated = given.and_then(|given| state.thread.repeated(&given));
@@ -243,6 +238,10 @@ unsafe fn finish(
         let alone = !plan.makes_request() || state.args.last() == Some(&0);
         if let (Some(given), Some(terminal), true) = (given, terminal, alone) {
             state.thread.repeats(&given, &Came { terminal, sent, received });
+        }
+        if let (true, Some(terminal)) = (asks, terminal) {
+            let poll = Poll { function, address: call.address, generation, requests: state.named.words() };
+            state.thread.polls(&poll, &Came { terminal, sent, received });
         }
     }
     // A failed completion may have completed some of its requests all the same.

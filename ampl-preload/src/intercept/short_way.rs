@@ -1,4 +1,4 @@
-//! The short way of repeated calls in C.
+//! The short way of repeated calls.
 //!
 //! Most calls of a program are the ones that came there before. Such a call needs no more than a comparison and a few
 //! sums, if nothing is to be prepared before it nor followed after it. The plan says of which functions that holds, and how
@@ -9,11 +9,12 @@
 //! Threads are plain only where ticks are of the time-stamp counter. The short way does not allocate, wait or panic, here
 //! as there; what follows requests is contained.
 
+use ampl_agent::polls::Poll;
 use ampl_agent::repeats::{Given, Outcome};
 use ampl_agent::thread::{Settled, Span};
 use ampl_trace::record::CALL_MISS;
 
-use super::{conclude, measure};
+use super::{conclude, error_code, measure};
 use crate::clock::ticks;
 use crate::contain::contained_counting;
 use crate::control;
@@ -44,7 +45,7 @@ pub(super) struct Begun {
 /// `words` must be the arguments of a call of `symbol`.
 #[inline(always)]
 pub(super) unsafe fn begin(here: &mut Entry, symbol: &Symbol, words: &mut [usize]) -> Option<Begun> {
-    if symbol.language != Language::C || !hot_state::is_active() || here.thread.is_null() {
+    if !hot_state::is_active() || here.thread.is_null() {
         return None;
     }
     let pointer = here.state();
@@ -60,7 +61,7 @@ pub(super) unsafe fn begin(here: &mut Entry, symbol: &Symbol, words: &mut [usize
     let address = unsafe { here.origin().address };
     let site =
         state.thread.may_begin_shortly(symbol.function, address, words.first().copied().unwrap_or(0))?;
-    if plan.names_request {
+    if plan.names_request || symbol.language == Language::Fortran {
         // SAFETY: the caller's promise.
         contained_counting(|| unsafe { hooks::enter(state, symbol, plan, words) })?;
     } else if let (Some(index), true) = (plan.status, plan.receives)
@@ -68,7 +69,7 @@ pub(super) unsafe fn begin(here: &mut Entry, symbol: &Symbol, words: &mut [usize
     {
         return None;
     }
-    hooks::about(state, Language::C, plan, words);
+    hooks::about(state, symbol.language, plan, words);
     let start = ticks(true);
     if !state.thread.begin_shortly(symbol.function, start) {
         return None;
@@ -111,19 +112,17 @@ pub(super) unsafe fn end(begun: &Begun, symbol: &'static Symbol, words: &[usize]
     state.thread.current.leave(end);
     let span = Span { start, end, timed: !plan.local, apart: plan.operands.traffic.is_apart() };
     // SAFETY: the caller's promise.
-    let done = result as i32 == 0
-        && match plan.short_way {
-            // SAFETY: as said.
-            ShortWay::All => unsafe { repeats(state, symbol, begun, words, &span) },
-            // SAFETY: as said.
-            ShortWay::Makes => unsafe { makes(state, symbol, begun, words, &span) },
-            // SAFETY: as said.
-            ShortWay::Asks => unsafe { asks(state, symbol, begun, words, &span) },
-            ShortWay::Begins | ShortWay::None => false,
+    let code = unsafe { error_code(symbol, words, result) };
+    let done = code == 0
+        && match symbol.language {
+            // SAFETY: the caller's promise.
+            Language::C => unsafe { as_before(state, symbol, begun, words, &span) },
+            // SAFETY: what `begin` has made of the caller's words.
+            Language::Fortran => unsafe { fortran_as_before(state, symbol, begun, &span) },
         };
     if !done {
         // SAFETY: the caller's promise.
-        unsafe { whole_end(state, begun, symbol, words, end, result) };
+        unsafe { whole_end(state, begun, symbol, words, end, code) };
     } else if plan.communicates && state.timer.is_due(end) {
         poll(state, symbol, plan, words, end);
     }
@@ -131,7 +130,37 @@ pub(super) unsafe fn end(begun: &Begun, symbol: &'static Symbol, words: &[usize]
         let rare = state.thread.rare_ticks() - rare;
         measure(state, (ticks(true) - entered).saturating_sub(end - start + rare));
     }
-    state.thread.add_own(state.meter.per_call());
+    state.thread.add_own_of(start, end, state.meter.per_call());
+}
+
+/// Ends the call, which has succeeded and whose words are C's, if it is as the one before; returns false where it is not.
+#[inline(always)]
+unsafe fn as_before(
+    state: &mut ThreadState,
+    symbol: &Symbol,
+    begun: &Begun,
+    words: &[usize],
+    span: &Span,
+) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match begun.plan.short_way {
+            ShortWay::All => repeats(state, symbol, begun, words, span),
+            ShortWay::Makes => makes(state, symbol, begun, words, span),
+            ShortWay::Asks => asks(state, symbol, begun, words, span),
+            ShortWay::Begins | ShortWay::None => false,
+        }
+    }
+}
+
+/// As [`as_before`], for a call whose words as C would pass them are in `state.words`.
+#[inline(never)]
+unsafe fn fortran_as_before(state: &mut ThreadState, symbol: &Symbol, begun: &Begun, span: &Span) -> bool {
+    let as_c = std::mem::take(&mut state.words);
+    // SAFETY: the caller's promise.
+    let done = unsafe { as_before(state, symbol, begun, &as_c, span) };
+    state.words = as_c;
+    done
 }
 
 /// Outcome of the call, which its first words determine with such flags and such a value; `None` where it is not as the
@@ -218,7 +247,7 @@ unsafe fn makes(
     true
 }
 
-/// As [`repeats`], of a poll of one request, which has been [named](hooks::enter): done if it has found nothing.
+/// As [`repeats`], of a poll of requests, which have been [named](hooks::enter): done if it has found nothing.
 #[inline(never)]
 unsafe fn asks(
     state: &mut ThreadState,
@@ -232,18 +261,22 @@ unsafe fn asks(
     let Some(&array) = begun.plan.request.and_then(|index| words.get(usize::from(index))) else {
         return false;
     };
-    let ThreadState { reader, process, handles, after, named, .. } = &mut *state;
-    let &[request] = named.words() else { return false };
+    let ThreadState { reader, process, handles, after, named, thread, .. } = &mut *state;
     if !missed || named.is_claimed() {
         return false;
     }
-    // SAFETY: the call has read a request there.
-    unsafe { reader.requests(array, 1, process.request_null, after) };
+    // SAFETY: the call has read as many requests there.
+    unsafe { reader.requests(array, handles.len(), process.request_null, after) };
     if handles != after {
         return false;
     }
-    let outcome = foresee(state, symbol, begun, &[request as usize], (CALL_MISS, None), span);
-    let Some(outcome) = outcome else { return false };
+    let poll = Poll {
+        function: symbol.function,
+        address: begun.address,
+        generation: hot_state::generation(),
+        requests: named.words(),
+    };
+    let Some(outcome) = thread.foresee_poll(&poll, span) else { return false };
     let done = state.thread.leave_shortly(begun.site, CALL_MISS, &outcome, span);
     if done {
         state.thread.current.polled(true, span.start);
@@ -287,10 +320,10 @@ unsafe fn whole_end(
     symbol: &'static Symbol,
     words: &[usize],
     end: u64,
-    result: usize,
+    code: i32,
 ) {
     let &Begun { plan, address, start, .. } = begun;
-    let call = Returned { address, start, end, code: result as i32 };
+    let call = Returned { address, start, end, code };
     // SAFETY: the caller's promise.
     if unsafe { conclude(state, symbol, plan, words, &call) } {
         decision::tell();

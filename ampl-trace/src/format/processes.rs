@@ -20,6 +20,8 @@ const CODED: u8 = 1;
 /// Significant bits of the time that a rank ran, where that is rounded; and most of those by which other measured
 /// numbers are coded, where what they have beyond is stored besides.
 const DIGITS: u32 = 12;
+/// Most significant bits of the agent's time in polls where it is rounded: it is part of a line.
+const POLLING_DIGITS: u32 = 5;
 /// Measured numbers of a process: each has a column of rounded ones.
 const MEASURED: usize = 7;
 /// Bytes from which a line stands for one process only: few bytes of a damaged file must not stand for many.
@@ -36,6 +38,7 @@ pub fn round_facts(plan: &Plan, process: &mut Process) {
     if digits == 0 || plan.config.output.verify {
         return;
     }
+    process.polling_ns = nearest(process.polling_ns, digits.min(POLLING_DIGITS));
     let round = |number: &mut u64| *number = nearest(*number, digits);
     let [elapsed, others @ ..] = measured(process);
     others.into_iter().flatten().for_each(round);

@@ -37,6 +37,7 @@ pub fn process(journal: &Journal<'_>, clock: Clock) -> Process {
         own_ns: (clock.duration(header[word::OWN_TICKS]) as u64)
             .saturating_add(header[word::RARE_NS])
             .saturating_add(header[word::COPY_NS]),
+        polling_ns: clock.duration(header[word::POLLING_TICKS]) as u64,
         begin_ns: header[word::BEGIN_NS],
         end_ns: 0,
         end_wait_ns: 0,
