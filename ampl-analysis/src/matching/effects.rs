@@ -177,6 +177,7 @@ impl<V: Visitor> Engine<'_, V> {
                 let own = self.actors[number as usize].rank;
                 let instance = self.instances.get(id);
                 let root = instance.root;
+                self.visitor.ended(number, at, instance, needs);
                 match needs {
                     Needs::All => self.visitor.join(number, &instance.latest),
                     Needs::RootNeedsAll if root == Some(own) => self.visitor.join(number, &instance.latest),

@@ -236,6 +236,9 @@ pub trait Visitor {
     /// A message, when both of its sides have ended.
     fn message(&mut self, _send: &Half<Self::Stamp>, _receive: &Half<Self::Stamp>) {}
 
+    /// The call `at` of a rank has ended its part of a collective that `needs` those ranks.
+    fn ended(&mut self, _actor: u32, _at: &At, _instance: &Instance<Self::Stamp>, _needs: Needs) {}
+
     /// A collective, when all ranks whose calls are known have begun it; `calls` has its arguments by arrival. False
     /// where its communicator is to be matched no further.
     fn collective(

@@ -13,7 +13,9 @@ use super::blame::History;
 use super::places::{Place, Places};
 use super::polls::Row;
 use super::{Kind, Matched};
-use crate::matching::{Arrival, At, Collective, Half, Instance, Joined, Pairing, Source, Terminal, Visitor};
+use crate::matching::{
+    Arrival, At, Collective, Half, Instance, Joined, Needs, Pairing, Source, Terminal, Visitor,
+};
 
 /// Duration of the rank that arrives last, in shortest calls of its function, up to which it is taken for the last
 /// although other ranks' times are not kept.
@@ -65,6 +67,8 @@ pub struct Observed {
     pub roots: FxHashMap<usize, FxHashSet<u32>>,
     /// Senders of the messages that a rank waits for at a site.
     pub senders: FxHashMap<(usize, u32), FxHashSet<u32>>,
+    /// Ends of collectives that do not block, where it is not known when all have begun them.
+    pub unknown_ends: u64,
     /// Numbers with known times.
     pub matched: Matched,
 }
@@ -79,7 +83,7 @@ struct Clock {
 
 /// State of a thread.
 #[derive(Clone, Debug, Default)]
-struct State {
+pub(super) struct State {
     history: History,
     end_ns: i64,
     /// The longest call or time between calls of late.
@@ -87,7 +91,7 @@ struct State {
     /// The longest wait of the call under way: call, sender's history and rank, times.
     waits: Option<Late>,
     /// Failed polls before the call under way.
-    polls: Row,
+    pub(super) polls: Row,
 }
 
 #[derive(Clone, Debug)]
@@ -115,7 +119,7 @@ pub struct Observer<'a> {
     met_all: FxHashMap<(u32, u32), i64>,
     /// Ends of a rank's last collectives that nobody leaves before all have come, by communicator.
     exits: FxHashMap<u32, Vec<(u32, i64)>>,
-    found: Observed,
+    pub(super) found: Observed,
 }
 
 impl<'a> Observer<'a> {
@@ -153,7 +157,7 @@ impl<'a> Observer<'a> {
         Observed { places: self.places.finish(), ..self.found }
     }
 
-    fn state(&mut self, actor: u32) -> &mut State {
+    pub(super) fn state(&mut self, actor: u32) -> &mut State {
         let at = actor as usize;
         if self.states.len() <= at {
             self.states.resize(at + 1, State::default());
@@ -166,7 +170,7 @@ impl<'a> Observer<'a> {
     }
 
     /// Error of a time of that thread against one of another.
-    fn error(&self, one: (u32, u32), other: (u32, u32)) -> u64 {
+    pub(super) fn error(&self, one: (u32, u32), other: (u32, u32)) -> u64 {
         let of = |(actor, rank): (u32, u32)| {
             let clock = self.clock(rank);
             let recent = self.states.get(actor as usize).map_or(0, |state| state.recent_ns);
@@ -175,7 +179,7 @@ impl<'a> Observer<'a> {
         if one == other { 0 } else { of(one) + of(other) }
     }
 
-    fn takes(&self, rank: u32, timed: &Timed) -> bool {
+    pub(super) fn takes(&self, rank: u32, timed: &Timed) -> bool {
         self.part.takes_rank(rank) && self.part.takes_time(timed.start_ns, timed.duration_ns)
     }
 
@@ -184,8 +188,20 @@ impl<'a> Observer<'a> {
         self.found.groups.entry((site, kind)).or_default()
     }
 
+    /// Counts an instance that had that main cause, whether it has waited or not, and the delay.
+    pub(super) fn count(&mut self, at: &At, kind: Kind, cause: u32, waits: bool, signed_ns: i64) {
+        let group = self.group(at, kind);
+        group.instances += 1;
+        let own = group.causes.entry(cause).or_default();
+        (own.instances, own.met) = (own.instances + u64::from(waits), own.met + 1);
+        match u64::try_from(signed_ns) {
+            Ok(late) => own.late_ns += late,
+            Err(_) => own.early_ns += signed_ns.unsigned_abs(),
+        }
+    }
+
     /// Charges a wait of the call `at` to what delayed `culprit` since `since_ns`. Returns its main cause, and that part.
-    fn charge(
+    pub(super) fn charge(
         &mut self,
         (actor, at): (u32, &At),
         kind: Kind,
@@ -227,7 +243,7 @@ impl<'a> Observer<'a> {
 
     /// Time since when `culprit` may have come later than `waiting`: they have left a collective together, or it has met
     /// it at `met_ns`. What they waited for there has delayed both.
-    fn since(&self, culprit: u32, waiting: u32, met_ns: Option<i64>) -> i64 {
+    pub(super) fn since(&self, culprit: u32, waiting: u32, met_ns: Option<i64>) -> i64 {
         let exits = |rank: u32| self.exits.get(&rank).map_or(&[][..], Vec::as_slice);
         let together = |of: &&(u32, i64)| exits(waiting).iter().any(|other| other.0 == of.0);
         let left = exits(culprit).iter().filter(together).map(|of| of.1).max();
@@ -259,11 +275,7 @@ impl<'a> Observer<'a> {
             cause = main.map_or(cause, |(main, _)| main);
         }
         if self.takes(late.at.rank, &timed) {
-            let group = self.group(&late.at, Kind::LateSender);
-            group.instances += 1;
-            let own = group.causes.entry(cause).or_default();
-            (own.instances, own.met) = (own.instances + u64::from(ns > 0), own.met + 1);
-            add_signed(own, late.signed_ns);
+            self.count(&late.at, Kind::LateSender, cause, ns > 0, late.signed_ns);
         }
         let sent = timed.start_ns.saturating_add(late.signed_ns);
         self.met.insert((late.sender, late.at.rank), sent);
@@ -332,11 +344,7 @@ impl<'a> Observer<'a> {
                 cause = charged.map_or(root, |(main, _)| main);
             }
             if self.takes(arrival.at.rank, &timed) {
-                let group = self.group(&arrival.at, Kind::LateRoot);
-                group.instances += 1;
-                let own = group.causes.entry(cause).or_default();
-                (own.instances, own.met) = (own.instances + u64::from(ns > 0), own.met + 1);
-                add_signed(own, signed);
+                self.count(&arrival.at, Kind::LateRoot, cause, ns > 0, signed);
             }
         }
         self.met_all.insert((root, comm), sent.start_ns);
@@ -360,19 +368,8 @@ impl<'a> Observer<'a> {
             cause = charged.map_or(cause, |(main, _)| main);
         }
         if self.takes(root, &timed) {
-            let group = self.group(&own.at, Kind::EarlyRoot);
-            group.instances += 1;
-            let found = group.causes.entry(cause).or_default();
-            (found.instances, found.met) = (found.instances + u64::from(ns > 0), found.met + 1);
-            add_signed(found, signed);
+            self.count(&own.at, Kind::EarlyRoot, cause, ns > 0, signed);
         }
-    }
-}
-
-fn add_signed(cause: &mut Cause, signed_ns: i64) {
-    match u64::try_from(signed_ns) {
-        Ok(late) => cause.late_ns += late,
-        Err(_) => cause.early_ns += signed_ns.unsigned_abs(),
     }
 }
 
@@ -444,11 +441,14 @@ impl Visitor for Observer<'_> {
         let culprit = (receive.posted.rank, &history, since);
         let main = self.charge((send.actor, &done), Kind::LateReceiver, ns, error, culprit);
         let Some((main, _)) = main else { return };
-        let group = self.group(&done, Kind::LateReceiver);
-        group.instances += 1;
-        let own = group.causes.entry(main).or_default();
-        (own.instances, own.met) = (own.instances + 1, own.met + 1);
-        add_signed(own, signed);
+        self.count(&done, Kind::LateReceiver, main, true, signed);
+    }
+
+    fn ended(&mut self, actor: u32, at: &At, instance: &Instance<History>, needs: Needs) {
+        let begins = |arrival: &&Arrival<History>| arrival.at.rank == at.rank && !arrival.blocking;
+        if instance.arrivals.iter().any(|arrival| begins(&arrival)) {
+            self.end(actor, at, instance, needs);
+        }
     }
 
     fn collective(

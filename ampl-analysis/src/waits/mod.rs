@@ -11,6 +11,7 @@ mod blame;
 pub(crate) mod causes;
 mod census;
 mod compute;
+mod ends;
 mod kept;
 pub(crate) mod places;
 mod polls;
@@ -193,7 +194,7 @@ pub fn waits(trace: &Trace, part: &Selection, symbols: &mut Symbols) -> Waits {
     let matched =
         Matched { messages: outcome.messages, collectives: outcome.collectives, ..observed.matched };
     let between = between::between(trace, &observed, &rows, causes::elapsed(trace));
-    let unexamined = unexamined(trace, &rows, mpi_ns);
+    let unexamined = unexamined(trace, &rows, mpi_ns, observed.unknown_ends > 0);
     let unreturned_ns = u64::try_from(unfinished_ns(trace)).unwrap_or(0);
     Waits {
         rows,
@@ -208,14 +209,15 @@ pub fn waits(trace: &Trace, part: &Selection, symbols: &mut Symbols) -> Waits {
     }
 }
 
-/// Functions of [`Waits::unexamined`] that have a part of `mpi_ns` that is worth a line.
-fn unexamined(trace: &Trace, rows: &[Row], mpi_ns: u64) -> Vec<(&'static str, u64)> {
+/// Functions of [`Waits::unexamined`] that have a part of `mpi_ns` that is worth a line. `lacks_ends` where ends of collectives that
+/// do not block were not examined.
+fn unexamined(trace: &Trace, rows: &[Row], mpi_ns: u64, lacks_ends: bool) -> Vec<(&'static str, u64)> {
     let calls = || {
         let known = trace.totals.known();
         known.filter_map(|known| Some((FUNCTIONS.get(usize::from(known.function))?, known)))
     };
     // The end of a collective that does not block shows in calls that end messages, too.
-    let begins = calls().any(|(spec, _)| is_begun_collective(spec));
+    let begins = lacks_ends && calls().any(|(spec, _)| is_begun_collective(spec));
     let is_end = |spec: &FunctionSpec| {
         begins && spec.class == Class::Completion && rows.iter().all(|row| row.function != spec.name)
     };

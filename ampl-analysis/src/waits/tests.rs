@@ -2,6 +2,7 @@ use ampl_core::mpi::ObjectKind;
 use ampl_testkit::runs::{predefined, world};
 use ampl_testkit::timed::{Timed, trace};
 use ampl_trace::args::status_word;
+use ampl_trace::request::unseen;
 
 use super::*;
 
@@ -145,19 +146,69 @@ fn a_rank_that_is_late_at_a_place_of_its_own_is_named() {
     );
 }
 
-/// Where collectives do not block, the wait is in a call that may as well be for messages.
+fn request() -> u64 {
+    unseen(0, 7)
+}
+
+fn null() -> u64 {
+    predefined(ObjectKind::Request, "MPI_REQUEST_NULL")
+}
+
+/// A collective that does not block: ranks begin it, compute, and wait for its end in another call, or poll for it.
+fn begin_and_end(all: &mut [Timed], polls: bool) {
+    let sum = predefined(ObjectKind::Op, "MPI_SUM");
+    let begun: Vec<u64> = all.iter().map(|own| own.now() + 1000).collect();
+    for (own, &begun) in all.iter_mut().zip(&begun) {
+        own.until("MPI_Iallreduce", 50, &[0, 64, 1, double(), sum, world(), request()], begun);
+        own.compute(MS);
+    }
+    let end = begun.iter().max().map_or(0, |latest| latest + 10_000);
+    for own in all {
+        let now = own.now();
+        if polls && now < end {
+            own.polls_until("MPI_Test", 51, &[request()], end);
+        }
+        let end = end.max(own.now()) + 1000;
+        match polls {
+            true => own.until("MPI_Test", 51, &[request(), null(), 1, status_word(0, 0)], end),
+            false => own.until("MPI_Wait", 51, &[request(), null(), status_word(0, 0)], end),
+        }
+    }
+}
+
 #[test]
-fn ends_of_collectives_that_do_not_block_are_not_examined() {
-    let run = |begins: &str| {
+fn who_begins_a_collective_late_that_does_not_block_is_named() {
+    for (polls, function) in [(false, "MPI_Wait"), (true, "MPI_Test")] {
+        let found = match polls {
+            true => run(&[3], |_| true, |all| begin_and_end(all, true)),
+            false => run(&[3], |_| true, |all| begin_and_end(all, false)),
+        };
+        let expected = (Kind::LastToArrive, function, "3".into(), two(), "0-2".into());
+        assert_eq!(first(&found), expected, "{found:#?}");
+        assert_eq!(found.rows[0].instances, STEPS, "{found:#?}");
+        // Three ranks come to the end five milliseconds before the other begins, in each step.
+        let planted = (3 * 5 * MS * STEPS) as f64;
+        assert!((found.rows[0].ns as f64 / planted - 1.0).abs() < 0.1, "{found:#?}");
+        assert!(found.unexamined.is_empty(), "{found:#?}");
+        let balanced = run(&[], |_| true, |all| begin_and_end(all, false));
+        assert!(balanced.rows.is_empty(), "{balanced:#?}");
+    }
+}
+
+/// Where the times of those who begin it are not kept, the end of a collective that does not block tells nothing.
+#[test]
+fn ends_of_collectives_whose_beginning_is_not_known_are_not_examined() {
+    let run = |begins: &str, keeps: fn(u32) -> bool| {
         let mut all = ranks(halves);
         for own in &mut all {
             let now = own.now();
-            own.until(begins, 50, &[world(), 7], now + 1000);
-            own.until("MPI_Wait", 51, &[7, status_word(0, 0)], now + 5 * MS);
+            own.until(begins, 50, &[world(), request()], now + 1000);
+            own.until("MPI_Wait", 51, &[request(), null(), status_word(0, 0)], now + 5 * MS);
         }
-        finish(all, |_| true).unexamined.into_iter().map(|(function, _)| function).collect::<Vec<_>>()
+        finish(all, keeps).unexamined.into_iter().map(|(function, _)| function).collect::<Vec<_>>()
     };
-    assert_eq!((run("MPI_Ibarrier"), run("MPI_Comm_test_inter")), (vec!["MPI_Wait"], vec![]));
+    assert_eq!(run("MPI_Ibarrier", |rank| rank > 0), ["MPI_Wait"]);
+    assert!(run("MPI_Ibarrier", |_| true).is_empty() && run("MPI_Comm_test_inter", |_| true).is_empty());
 }
 
 /// Once in fifty steps a rank comes very late; in the others any rank is the last.
