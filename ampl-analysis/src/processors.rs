@@ -9,6 +9,9 @@ use serde::Serialize;
 /// Involuntary context switches a second from which a rank counts as sharing its processor: a rank with a processor
 /// of its own loses it to the system a few times a second.
 const OFTEN: f64 = 30.0;
+/// The same in a second of its processor time, for ranks that run little; and fewest in a second that count then.
+const OFTEN_RUNNING: f64 = 60.0;
+const FEWEST: f64 = 2.0;
 /// Shortest run with a known rate, nanoseconds.
 const SHORT_NS: u64 = 200_000_000;
 
@@ -131,14 +134,13 @@ fn crowd(host: &str, ranks: &[&Process]) -> Option<Crowd> {
 fn disturbed(trace: &Trace) -> Option<Disturbed> {
     let rate = |process: &Process| {
         let switches = process.switches.filter(|_| process.elapsed_ns >= SHORT_NS)?;
-        Some((switches as f64 * 1e9 / process.elapsed_ns as f64, process.rank))
+        let in_second_of = |ns: u64| switches as f64 * 1e9 / ns as f64;
+        let per_second = in_second_of(process.elapsed_ns);
+        let runs = process.processor_ns > 0 && per_second >= FEWEST;
+        let is_often = per_second >= OFTEN || runs && in_second_of(process.processor_ns) >= OFTEN_RUNNING;
+        is_often.then_some((per_second, process.rank))
     };
-    let often: Vec<(f64, u32)> = trace
-        .ranks
-        .iter()
-        .filter_map(|rank| rate(&rank.process))
-        .filter(|&(per_second, _)| per_second >= OFTEN)
-        .collect();
+    let often: Vec<(f64, u32)> = trace.ranks.iter().filter_map(|rank| rate(&rank.process)).collect();
     let &(per_second, rank) = often.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
     Some(Disturbed { ranks: often.len(), rank, per_second })
 }
@@ -206,5 +208,14 @@ mod tests {
         assert_eq!(sharing.disturbed, Some(Disturbed { ranks: 1, rank: 1, per_second: 180.0 }));
         disturbed.ranks[1].process.elapsed_ns = 1000;
         assert_eq!(Sharing::of(&disturbed), None);
+        // A rank that ran for a twentieth of the time, and lost its processor as often as one that ran all of it.
+        for (switches, processor_ns, often) in
+            [(9, 50_000_000, true), (9, 900_000_000, false), (1, 1_000_000, false), (9, 0, false)]
+        {
+            let mut little = trace(&[("a", "0"), ("a", "1")]);
+            let process = &mut little.ranks[0].process;
+            (process.switches, process.processor_ns) = (Some(switches), processor_ns);
+            assert_eq!(Sharing::of(&little).is_some(), often, "{switches} {processor_ns}");
+        }
     }
 }

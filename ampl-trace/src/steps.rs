@@ -1,5 +1,7 @@
 //! Calls of one thread by their terminals, with times and gaps: for readers that decode arguments once a terminal.
 
+use std::collections::VecDeque;
+
 use crate::gaps::{Cursor, Gap};
 use crate::grammar::Runs;
 use crate::model::RankTrace;
@@ -26,6 +28,10 @@ pub enum Step {
     Gap(Gap),
 }
 
+/// Entries of times that are read at once. A decoder's models take more memory than these, and most ranks of a large job
+/// have fewer.
+const AHEAD: usize = 2048;
+
 /// Iterator over the steps of one thread, in memory that depends on its structure only.
 #[derive(Debug)]
 pub struct Steps<'a> {
@@ -45,13 +51,23 @@ pub struct Steps<'a> {
     ended: bool,
 }
 
-/// Times that are stored next.
+/// Times of a thread's calls.
 #[derive(Debug)]
 struct Times<'a> {
+    /// Times that have been read: number of the call, window, time.
+    ready: VecDeque<(u64, u64, Time)>,
+    /// Reader of those behind; none where all have been read.
+    rest: Option<Box<Reader<'a>>>,
+}
+
+/// Reader of a thread's times along its sequence.
+#[derive(Debug)]
+struct Reader<'a> {
     decoder: Decoder<'a>,
+    steps: Steps<'a>,
     window: Window,
     left: u64,
-    /// Number of the call of the next entry.
+    /// Number of the call of the next entry, or of one behind which a gap has it.
     seq: u64,
 }
 
@@ -64,7 +80,12 @@ impl<'a> Times<'a> {
         loop {
             let (window, left) = decoder.window()?;
             if window.thread == wanted {
-                return Some(Self { decoder, window, left, seq: window.first_seq });
+                let steps = Steps::untimed(structure, index)?.numbered();
+                let reader = Reader { decoder, steps, window, left, seq: window.first_seq };
+                let mut times = Self { ready: VecDeque::new(), rest: Some(Box::new(reader)) };
+                // At once: where threads of all ranks are read at the same time, few of their decoders stay.
+                times.next_seq();
+                return Some(times);
             }
             // The times of a thread before: they must be read to come to those behind.
             let place = structure.threads.iter().position(|thread| thread.thread == window.thread)?;
@@ -81,16 +102,35 @@ impl<'a> Times<'a> {
         }
     }
 
-    /// Goes to the next window of the thread; `None` at its end.
-    fn advance(mut self, thread: u32) -> Option<Self> {
+    /// Number of the next call with a time; `None` behind the last.
+    fn next_seq(&mut self) -> Option<u64> {
+        if self.ready.is_empty()
+            && let Some(mut reader) = self.rest.take()
+        {
+            self.ready.extend(reader.by_ref().take(AHEAD));
+            self.rest = (self.ready.len() == AHEAD).then_some(reader);
+        }
+        self.ready.front().map(|next| next.0)
+    }
+}
+
+impl Iterator for Reader<'_> {
+    type Item = (u64, u64, Time);
+
+    /// The next entry of the thread; `None` at its end, or where times do not fit the calls.
+    fn next(&mut self) -> Option<Self::Item> {
         while self.left == 0 {
             let (window, left) = self.decoder.window()?;
-            if window.thread != thread {
+            if window.thread != self.steps.thread.thread {
                 return None;
             }
             (self.window, self.left, self.seq) = (window, left, window.first_seq);
         }
-        Some(self)
+        let terminal = self.steps.seek(self.seq)?;
+        let time = self.decoder.call(terminal).ok()?;
+        self.left -= 1;
+        self.seq = self.steps.seq.saturating_add(time.count.max(1));
+        Some((self.steps.seq, self.window.window, time))
     }
 }
 
@@ -109,9 +149,7 @@ impl<'a> Steps<'a> {
         let mut steps = Self::untimed(structure, index)?;
         steps.gaps = rank.gaps.thread(steps.thread.thread).map(Cursor::new);
         if timed {
-            let times = Times::of(structure, index, &rank.times);
-            steps = steps.numbered();
-            steps.times = times.and_then(|times| times.advance(steps.thread.thread));
+            steps.times = Times::of(structure, index, &rank.times);
         }
         Some(steps)
     }
@@ -206,25 +244,16 @@ impl Iterator for Steps<'_> {
                 continue;
             }
             let folds = signature.flags & CALL_MISS != 0;
-            let until = self.times.as_ref().map_or(u64::MAX, |times| times.seq.saturating_sub(self.seq));
             let at = self.seq;
-            let mut step = (left.min(until.max(1)), None);
-            if until == 0
-                && let Some(mut times) = self.times.take()
-            {
-                let of = self.numbers.terminal(terminal, signature);
-                // Times that do not fit the calls end here.
-                if let Ok(time) = times.decoder.call(of) {
-                    step = (
-                        if folds { time.count.clamp(1, left) } else { 1 },
-                        Some((times.window.window, time)),
-                    );
-                    times.left -= 1;
-                    times.seq = times.seq.saturating_add(time.count.max(1));
-                    self.times = times.advance(self.thread.thread);
+            let timed = self.times.as_mut().and_then(Times::next_seq);
+            let until = timed.map_or(u64::MAX, |seq| seq.saturating_sub(at));
+            let stored = self.times.as_mut().filter(|_| until == 0).and_then(|times| times.ready.pop_front());
+            let (count, time) = match stored {
+                Some((_, window, time)) => {
+                    (if folds { time.count.clamp(1, left) } else { 1 }, Some((window, time)))
                 }
-            }
-            let (count, time) = step;
+                None => (left.min(until.max(1)), None),
+            };
             self.run.1 -= count;
             self.seq = at.saturating_add(count);
             if signature.is_region() {

@@ -141,6 +141,67 @@ fn files_are_first() {
     });
 }
 
+/// Asserts that the first finding about the program with `cause` is of that kind, and about calls of that function.
+#[track_caller]
+fn assert_first(mpi: Mpi, (cause, steps): (&str, &str), kind: &str, function: Option<&str>) {
+    undisturbed(|| {
+        let info = planted(mpi, cause, steps, &[]).info();
+        let first = findings(&info)[0];
+        assert_eq!((&first["kind"], &first["function"]), (&kind.into(), &function.into()), "{info}");
+    });
+}
+
+#[test]
+fn start_up_is_first() {
+    assert_first(Mpi::OpenMpi, ("begin", "130"), "start-up", None);
+}
+
+#[test]
+fn wind_down_is_first() {
+    assert_first(Mpi::Mpich, ("end", "130"), "wind-down", None);
+}
+
+#[test]
+fn a_change_is_first() {
+    assert_first(Mpi::OpenMpi, ("change", "180"), "change", None);
+}
+
+#[test]
+fn collectives_that_grow_are_first() {
+    assert_first(Mpi::OpenMpi, ("growth", "260"), "collectives", Some("MPI_Allgather"));
+}
+
+#[test]
+fn messages_of_many_bytes_are_first() {
+    assert_first(Mpi::OpenMpi, ("bytes", "120"), "transfer", Some("MPI_Sendrecv"));
+}
+
+#[test]
+fn many_small_messages_are_first() {
+    assert_first(Mpi::OpenMpi, ("messages", "100000"), "small-messages", Some("MPI_Sendrecv"));
+}
+
+#[test]
+fn waiting_in_one_sided_calls_is_first() {
+    assert_first(Mpi::Mpich, ("window", "140"), "one-sided", Some("MPI_Win_fence"));
+}
+
+/// The second half of the ranks names a host of its own, which only root may.
+#[test]
+fn a_slow_host_is_first() {
+    undisturbed(|| {
+        let run = planted(Mpi::OpenMpi, "host", "130", &[]);
+        if !run.finished.stderr.contains("on 2 hosts") {
+            eprintln!("SKIPPED: names of hosts cannot be changed here (root can)");
+            return;
+        }
+        let info = run.info();
+        let first = findings(&info)[0];
+        let expected = (&"slow-host".into(), &"2-3".into(), &serde_json::json!(["planted-two"]));
+        assert_eq!((&first["kind"], &first["ranks"], &first["hosts"]), expected, "{info}");
+    });
+}
+
 #[test]
 fn nothing_stands_out_where_all_compute() {
     let run = planted(Mpi::OpenMpi, "balanced", "150", &[]);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ampl_core::units::{Rank, RankSet};
+use rustc_hash::FxHashSet;
 use serde::{Serialize, Serializer};
 
 use crate::window_times::Times;
@@ -165,8 +166,9 @@ impl Imbalance {
         let set: Vec<&Times> =
             run.iter().filter(|times| times.compute > mean_ns + (most_ns - mean_ns) / 2.0).collect();
         found.ranks = RankSet::from_iter(set.iter().map(|times| times.rank));
+        let members: FxHashSet<u32> = set.iter().map(|times| times.rank).collect();
         if windows.is_empty() || lasting >= LASTS {
-            let counts = above(&|rank| set.iter().any(|times| times.rank == rank));
+            let counts = above(&|rank| members.contains(&rank));
             found.over_mean = set.iter().map(|times| times.compute).sum::<f64>() / set.len() as f64 / mean_ns;
             found.windows = counts.values().copied().min().unwrap_or(0);
             let of = host(set[0].rank);
@@ -183,8 +185,7 @@ impl Imbalance {
         }
         let least = SLOW.max(BY_CHANCE / (pairs.max(1) as f64).sqrt());
         found.course = if correlation.is_some_and(|of| of >= least) { Course::Drift } else { Course::Turns };
-        found.windows =
-            above(&|rank| set.iter().any(|times| times.rank == rank)).values().copied().min().unwrap_or(0);
+        found.windows = above(&|rank| members.contains(&rank)).values().copied().min().unwrap_or(0);
         Some((lost, Some(found)))
     }
 }

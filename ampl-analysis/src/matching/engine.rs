@@ -286,10 +286,12 @@ impl<V: Visitor> Engine<'_, V> {
         let actor = &mut self.actors[number as usize];
         actor.progress = Progress::Ended;
         let rank = actor.rank;
-        let seq = actor.run.0;
-        let others = self.actors.iter().filter(|actor| actor.rank == rank);
+        let (seq, source) = (actor.run.0, actor.source);
+        // Threads of a rank follow each other.
+        let first = self.actors.partition_point(|actor| actor.source < source);
+        let threads = self.actors[first..].iter().take_while(|actor| actor.source == source);
         let mut finalizes = false;
-        for other in others {
+        for other in threads {
             if other.progress != Progress::Ended {
                 return;
             }

@@ -15,7 +15,8 @@ const MOSTLY: f64 = 0.6;
 /// Correlation of compute time in successive windows from which on the program moves the imbalance, though ranks lose
 /// their processors: the system gives and takes them without regard to the window before.
 const FOLLOWS: f64 = 0.4;
-/// Greatest compute time of a window over its mean from which on the same holds.
+/// Greatest compute time of a window over its mean from which on the same holds; and from which on imbalance that moves
+/// is the program's where ranks share processors, and may begin to compute late.
 const CLEAR: f64 = 1.3;
 /// Ranks that make a stratum at least.
 const STRATUM: u64 = 3;
@@ -69,10 +70,16 @@ pub fn of(facts: &Facts<'_>) -> Vec<Finding> {
     }
     // On a disturbed machine the system may decide who computes longest in a window.
     let rest = cost - lasting;
-    let clear = found.most_over_mean >= CLEAR && found.correlation.is_some_and(|of| of >= FOLLOWS);
-    if moves && (clear && found.course == Course::Drift || !facts.is_disturbed()) && rest >= LEAST {
+    let is_clear = found.most_over_mean >= CLEAR;
+    let follows = found.course == Course::Drift && found.correlation.is_some_and(|of| of >= FOLLOWS);
+    let is_its_own = match (facts.is_disturbed(), &facts.sharing) {
+        (true, _) => is_clear && follows,
+        (false, Some(_)) => is_clear,
+        (false, None) => true,
+    };
+    if moves && is_its_own && rest >= LEAST {
         findings.push(moving(facts, found, lost.bound).costing(rest));
-    } else if moves && rest >= NOTABLE {
+    } else if moves && facts.is_disturbed() && rest >= NOTABLE {
         let why = Unranked::Disturbed;
         let evidence = Evidence::Unequal { over_mean: found.most_over_mean, why, bound: lost.bound };
         findings.push(Finding::new(evidence, facts.basis(), Next::Efficiency).costing(rest));

@@ -30,6 +30,10 @@ const MORE: f64 = 1.25;
 const SMALL: f64 = 2048.0;
 /// Fewest of them that a rank sends in a second.
 const MANY: f64 = 1000.0;
+/// The same in a second that a rank computes, where it shares its processor: each may take a turn of the system's.
+const MANY_BETWEEN: f64 = 10_000.0;
+/// Fewest small messages of a rank.
+const FEWEST: f64 = 100.0;
 /// Longest mean time between failed polls in a row that may be no work, nanoseconds.
 const PAUSE_NS: f64 = 5e5;
 /// Ranks that compute at a time, the mean, where they do so one after another.
@@ -42,6 +46,8 @@ const FOLLOWS: f64 = 0.9;
 /// Least share of the ranks' time for which waiting without a cause is a finding where ranks share processors: they wait
 /// for these, too.
 const CROWDED: f64 = 0.3;
+/// The same for waiting in one-sided calls.
+const CROWDED_WINDOW: f64 = 0.2;
 /// Time in a function over that of the main threads in MPI, from which on other threads call it.
 const BEYOND: f64 = 1.02;
 
@@ -232,6 +238,7 @@ pub fn of(facts: &Facts<'_>) -> Vec<Finding> {
         let least = match finding.kind() {
             Kind::Files | Kind::Polling | Kind::SmallMessages | Kind::LateRank => LEAST,
             Kind::Waiting if facts.sharing.is_some() => CROWDED,
+            Kind::OneSided if facts.sharing.is_some() && is_waiting(&finding) => CROWDED_WINDOW,
             _ => NOTABLE,
         };
         let is_fact =
@@ -245,6 +252,16 @@ pub fn of(facts: &Facts<'_>) -> Vec<Finding> {
     }
     join_turns(&mut found);
     found
+}
+
+/// True where calls at the place of a finding take far longer than the shortest.
+fn is_waiting(finding: &Finding) -> bool {
+    let Evidence::Calls { at_site_ns, .. } = finding.evidence else { return false };
+    at_site_ns.is_some_and(is_long)
+}
+
+fn is_long([shortest, mean]: [f64; 2]) -> bool {
+    mean >= WAITS * shortest && mean >= LONG_NS
 }
 
 /// Ranks that poll for half of their time, if they are at most a third of all.
@@ -304,7 +321,10 @@ fn of_purpose(
     let at_site = parts.iter().map(|part| part.total.calls).sum::<u64>().max(1) as f64;
     let at_site_ns = shortest.map(|shortest| [shortest as f64, time_ns(&parts) / at_site]);
     let rate = bytes as f64 / (total_ns / 1e9).max(1e-9);
-    let is_long = |[shortest, mean]: [f64; 2]| mean >= WAITS * shortest && mean >= LONG_NS;
+    let ranks = f64::from(facts.trace.run.ranks.max(1));
+    let computed = facts.run.times.iter().map(|times| times.compute).sum::<f64>() / 1e9;
+    let is_many = per_second >= MANY
+        || facts.sharing.is_some() && units as f64 >= (MANY_BETWEEN * computed).max(FEWEST * ranks);
     let waits = at_site_ns.is_some_and(|at| is_long(at) || at[1] >= VERY_LONG_NS) && rate < MOVING;
     let late = spent.late(&parts);
     let receives = parts.iter().all(|part| traffic(part.function) == Some(Traffic::Recv));
@@ -314,7 +334,7 @@ fn of_purpose(
         Purpose::OneSided => Kind::OneSided,
         Purpose::Messages if waits && is_serial(facts, &spent.costs, computing, receives) => Kind::Pipeline,
         Purpose::Messages => match mean_bytes {
-            Some(mean) if mean <= SMALL && per_second >= MANY => Kind::SmallMessages,
+            Some(mean) if mean <= SMALL && is_many => Kind::SmallMessages,
             _ if waits => Kind::Waiting,
             _ => Kind::Transfer,
         },

@@ -17,6 +17,11 @@ const STEP: f64 = 0.15;
 /// The difference over the standard deviation on either side, at least.
 const CLEAR: f64 = 4.0;
 
+/// Share of the run from which a start-up or wind-down may be another loop of the program.
+const LONG: f64 = 0.25;
+/// Calls of a rank in each of its windows, the mean, from which on it is.
+const LOOPS: f64 = 10.0;
+
 /// Findings about the course of the run.
 pub fn of(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = facts.phases.iter().filter_map(|phase| of_phase(facts, phase)).collect();
@@ -26,6 +31,7 @@ pub fn of(facts: &Facts<'_>) -> Vec<Finding> {
 
 fn of_phase(facts: &Facts<'_>, phase: &Phase) -> Option<Finding> {
     let kind = match phase.phase {
+        _ if is_repeated(facts, phase) => return None,
         Name::StartUp => Kind::StartUp,
         Name::WindDown => Kind::WindDown,
         Name::Body => return None,
@@ -51,10 +57,20 @@ fn ended(facts: &Facts<'_>, phase: &Phase) -> RankSet {
     if ended.len() < facts.trace.ranks.len() as u64 { ended } else { RankSet::default() }
 }
 
-/// The windows of the repeated part.
+/// True where a long part calls all the time: the body, or a loop before or behind it.
+fn is_repeated(facts: &Facts<'_>, phase: &Phase) -> bool {
+    let most = phase.top.iter().map(|top| top.calls).max().unwrap_or(0) as f64;
+    let windows = (phase.windows[1] - phase.windows[0] + 1) as f64;
+    let each = most / f64::from(facts.trace.run.ranks.max(1));
+    phase.phase == Name::Body || phase.share >= LONG && each >= LOOPS * windows
+}
+
+/// The windows of the repeated parts.
 fn body(facts: &Facts<'_>) -> Range<u64> {
-    let body = facts.phases.iter().find(|phase| phase.phase == Name::Body);
-    body.map_or(0..u64::MAX, |body| body.windows[0]..body.windows[1].saturating_add(1))
+    let parts = || facts.phases.iter().filter(|phase| is_repeated(facts, phase));
+    let first = parts().map(|part| part.windows[0]).min().unwrap_or(0);
+    let last = parts().map(|part| part.windows[1]).max().unwrap_or(u64::MAX);
+    first..last.saturating_add(1)
 }
 
 /// The window at which the share that computes changes for good.

@@ -38,7 +38,7 @@ const LEAST: f64 = 0.05;
 /// Least share of the ranks' time from which waiting, transfer or a phase stands out, in (0, 1).
 const NOTABLE: f64 = 0.1;
 /// Part of the time in calls that a change explains, from which on it stands before them.
-const MOST_OF_IT: f64 = 0.75;
+const MOST_OF_IT: f64 = 0.6;
 /// Fewest ranks that are compared with each other.
 const RANKS: u32 = 4;
 /// Fewest windows in which ranks are compared.
@@ -130,7 +130,8 @@ pub fn of(trace: &Trace) -> Vec<Finding> {
     before_waits(&mut costly);
     before_calls(&mut costly);
     before_most(&mut costly);
-    before_waiting(&mut costly);
+    before_waiting(&mut costly, facts.sharing.is_some());
+    before_ranks_of_phase(&mut costly);
     before_computing(&mut costly);
     findings.extend(costly);
     findings.truncate(MOST);
@@ -148,16 +149,39 @@ fn tell_turns_once(findings: &mut Vec<Finding>) {
 }
 
 /// Moves ranks that compute more before waiting in the same call: what they cost is a lower bound, as turns within a
-/// window count as waiting.
+/// window count as waiting. Ranks that compute longest in turn wait there for them, too, if these cost half as much.
 fn before_waits(findings: &mut [Finding]) {
-    let is_wait =
-        |finding: &Finding| matches!(finding.kind(), Kind::Waiting | Kind::LateRank | Kind::LateSender);
     let ranks = |finding: &Finding| {
         matches!(finding.kind(), Kind::SlowRank | Kind::SlowHost | Kind::SlowStratum | Kind::MovingImbalance)
     };
     let Some(later) = findings.iter().position(ranks) else { return };
+    let cost = |finding: &Finding| finding.cost_share.unwrap_or(0.0);
+    let is_wait = |finding: &Finding| match finding.kind() {
+        Kind::Waiting | Kind::LateRank | Kind::LateSender => true,
+        Kind::Turns => {
+            let is_of_calls = matches!(finding.evidence, Evidence::Calls { .. });
+            is_of_calls && cost(&findings[later]) >= cost(finding) / 2.0
+        }
+        _ => false,
+    };
     let same = |finding: &Finding| is_wait(finding) && finding.place == findings[later].place;
     if let Some(earlier) = findings[..later].iter().position(same) {
+        findings[earlier..=later].rotate_right(1);
+    }
+}
+
+/// Moves start-up and wind-down before ranks that compute more in these, for the most part: it is the cause.
+fn before_ranks_of_phase(findings: &mut [Finding]) {
+    let within = |slow: &Finding, phase: &Finding| match (&slow.evidence, &phase.evidence) {
+        (Evidence::Slow { phase: Some(own), .. }, Evidence::Phase { windows, .. }) => {
+            let both = (own[1].min(windows[1]) + 1).saturating_sub(own[0].max(windows[0]));
+            2 * both > own[1] - own[0] + 1
+        }
+        _ => false,
+    };
+    let of_phase = |later: usize| findings[..later].iter().position(|slow| within(slow, &findings[later]));
+    let pair = (0..findings.len()).find_map(|later| Some((of_phase(later)?, later)));
+    if let Some((earlier, later)) = pair {
         findings[earlier..=later].rotate_right(1);
     }
 }
@@ -228,17 +252,20 @@ fn without_polling_ranks(facts: &Facts<'_>, findings: &mut Vec<Finding>) {
 }
 
 /// Moves calls with a cause before waiting in a collective without one, or for the rank that leaves them last, unless
-/// these take far less: all wait there for what the ranks did before.
-fn before_waiting(findings: &mut [Finding]) {
+/// these take far less: all wait there for what the ranks did before. Where ranks share processors they wait for these,
+/// too: any cause, and ranks that compute more, stand before such waiting.
+fn before_waiting(findings: &mut [Finding], are_shared: bool) {
     let is_waiting = |finding: &Finding| matches!(finding.kind(), Kind::Waiting | Kind::LateRank);
     let cost = |finding: &Finding| finding.cost_share.unwrap_or(0.0);
     let Some(first) = findings.iter().position(is_waiting) else { return };
-    let least = cost(&findings[first]) / 2.0;
-    let has_cause = |finding: &Finding| {
-        let kind = finding.kind();
-        let caused =
-            [Kind::Pipeline, Kind::LateSender, Kind::OneSided, Kind::Files, Kind::Turns].contains(&kind);
-        caused && cost(finding) >= least
+    let half = cost(&findings[first]) / 2.0;
+    let has_cause = |finding: &Finding| match finding.kind() {
+        Kind::Pipeline | Kind::LateSender | Kind::OneSided | Kind::Files => {
+            are_shared || cost(finding) >= half
+        }
+        Kind::SlowRank | Kind::SlowHost | Kind::SlowStratum | Kind::MovingImbalance => are_shared,
+        Kind::Turns => cost(finding) >= half,
+        _ => false,
     };
     if let Some(later) = findings[first..].iter().position(has_cause) {
         findings[first..=first + later].rotate_right(1);

@@ -43,6 +43,8 @@ const HOLDS: f64 = 0.8;
 struct Step {
     /// Number of the call that ends it, among the rank's at the place.
     number: u64,
+    /// The window in which it ends.
+    window: u64,
     compute: f64,
     mpi: f64,
     /// The call that ends it.
@@ -84,15 +86,17 @@ impl Steps {
     /// Evidence that ranks compute longest in turn; `None` where compute times differ little, or do not explain the time
     /// in MPI.
     ///
-    /// Of what a rank computes in a step its own mean is taken off: a rank that always computes more takes no turns. Where
-    /// several ranks have the times of a step, they are compared with each other. Else each is compared with itself.
+    /// Of what a rank computes in a step its own mean in the window is taken off: a rank that computes more for some time
+    /// takes no turns within it. Where several ranks have the times of a step, they are compared with each other. Else each
+    /// is compared with itself.
     pub fn in_turn(&self, ranks: u32) -> Option<InTurn> {
         let (mut by_number, mut alone) = (BTreeMap::<u64, Vec<[f64; 2]>>::new(), Vec::new());
         let (mut compute, mut mpi) = (0.0, 0.0);
         if self.led() > LEADS {
             return None;
         }
-        for own in self.ranks.iter().filter(|own| own.len() > 1) {
+        let windows = self.ranks.iter().flat_map(|own| own.chunk_by(|one, next| one.window == next.window));
+        for own in windows.filter(|own| own.len() > 1) {
             let sum = |of: fn(&Step) -> f64| own.iter().map(of).sum::<f64>();
             let sums = [sum(|step| step.compute), sum(|step| step.mpi)];
             (compute, mpi) = (compute + sums[0], mpi + sums[1]);
@@ -301,7 +305,8 @@ fn of_rank(structure: &RankStructure, times: &[u8], ends: &[bool]) -> Option<Vec
                 let length = end_ns.saturating_sub(begin_ns).max(0) as u64;
                 let (compute, call) = (length.saturating_sub(mpi), time.duration_ns);
                 let [compute, mpi, call] = [compute, mpi, call].map(|ns| ns as f64);
-                steps.push(Step { number: ordinals.before(seq), compute, mpi, call, end_ns });
+                let number = ordinals.before(seq);
+                steps.push(Step { number, window: window.window, compute, mpi, call, end_ns });
             }
             since = Some((end_ns, 0));
         }
@@ -374,6 +379,23 @@ mod tests {
         }
         // Calls that are slow now and then.
         assert_eq!(steps(4, |_, _| 6 * MS, |step| step % 4 * 8 * MS).in_turn(4), None);
+    }
+
+    /// A rank that computes longest in all steps of a window is seen over windows.
+    #[test]
+    fn ranks_that_compute_longest_for_some_windows_take_no_turns_in_steps() {
+        let in_turn = |longest: fn(u64) -> u64| {
+            let step = |rank: u64| {
+                move |number: u64| {
+                    let compute = if longest(number) == rank { 20e6 } else { 6e6 } + (number % 7) as f64;
+                    let (mpi, end_ns) = (22e6 - compute, number as i64);
+                    Step { number, window: number / 10, compute, mpi, call: mpi, end_ns }
+                }
+            };
+            Steps { ranks: (0..4).map(|rank| (0..80).map(step(rank)).collect()).collect() }.in_turn(4)
+        };
+        assert!(in_turn(|number| number % 4).is_some());
+        assert_eq!(in_turn(|number| number / 20), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 mod calls;
 mod polls;
+mod shared;
 
 use ampl_core::mpi::Function;
 use ampl_testkit::runs::{Caller, structure, world};
