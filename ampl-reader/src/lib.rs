@@ -41,7 +41,7 @@ pub use ampl_trace::decode::{Call, Calls, Event, Events, Timed};
 pub use ampl_trace::gaps::{Gap, Part as GapPart, Reason};
 pub use ampl_trace::regions::{Edge, Moment, Region, RegionEvent};
 /// The recorded data, as values.
-pub use ampl_trace::{Damage, RankTrace, RunInfo, Trace, cells, model, structure, totals};
+pub use ampl_trace::{Damage, RankTrace, RunInfo, Trace, cells, grammar, model, structure, totals};
 pub use error::OpenError;
 pub use run::{Rank, Run};
 pub use sites::Symbols;

@@ -3,7 +3,7 @@
 //! Where two calls in a row are stored with their times, the time between them is known. Other calls share what is left
 //! of the rank's time outside of MPI, by its exact totals, in equal parts.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ampl_reader::Call;
 
@@ -56,6 +56,32 @@ impl Computation {
     }
 }
 
+/// Pace of a replay: computation begins at the end of the call before, and what the replay itself does between calls is
+/// part of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// End of what was computed and called so far.
+    due: Instant,
+}
+
+impl Pace {
+    /// A pace from `now` on.
+    pub fn new(now: Instant) -> Self {
+        Self { due: now }
+    }
+
+    /// Time that is left of a computation of `time`, `now`.
+    pub fn compute(&mut self, time: Duration, now: Instant) -> Duration {
+        self.due += time;
+        self.due.saturating_duration_since(now)
+    }
+
+    /// Notes a call that took `time`.
+    pub fn call(&mut self, time: Duration) {
+        self.due += time;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use ampl_reader::Timed;
@@ -78,5 +104,18 @@ mod tests {
         assert_eq!(found, [460, 460, 60, 460, 460]);
         let left: u128 = found.iter().sum::<u128>() / 2;
         assert_eq!(left, 1000 - 50);
+    }
+
+    #[test]
+    fn what_the_replay_does_itself_is_part_of_computation() {
+        let begin = Instant::now();
+        let us = Duration::from_micros;
+        let mut pace = Pace::new(begin);
+        assert_eq!(pace.compute(us(10), begin + us(3)), us(7));
+        pace.call(us(20));
+        // Late by more than is computed, and made good for at the next call.
+        assert_eq!(pace.compute(us(5), begin + us(38)), us(0));
+        pace.call(us(1));
+        assert_eq!(pace.compute(us(10), begin + us(40)), us(6));
     }
 }

@@ -6,15 +6,13 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use ampl_reader::Run;
+use ampl_replay::content::Content;
 use ampl_replay::launcher::{Launched, Mpi};
 use ampl_replay::say;
 
 /// Library beside the replayers: see `masks.c`.
 const MASKS: &str = "libampl-replay-masks.so";
-
-/// Options of the replayer whose value is the next argument.
-const WITH_VALUE: [&str; 6] =
-    ["--scale-compute", "--scratch", "--stall", "--steps", "--timing", "--wildcards"];
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -25,6 +23,11 @@ fn main() -> ExitCode {
 
 /// Becomes the replayer; returns only with an error.
 fn start(arguments: Vec<OsString>) -> Result<std::convert::Infallible, String> {
+    if let [option, replay, run] = &arguments[..]
+        && option == "--compare"
+    {
+        std::process::exit(i32::from(!compare(Path::new(replay), Path::new(run))?));
+    }
     let (asked, arguments) = asked_mpi(arguments)?;
     let launched = Launched::of(&|name| std::env::var(name).ok());
     let directory = libexec()?;
@@ -43,9 +46,6 @@ fn start(arguments: Vec<OsString>) -> Result<std::convert::Infallible, String> {
         return Err(format!("the replayer for {mpi} is not installed: {} is missing", file.display()));
     }
     let mut command = Command::new(path(mpi));
-    if let Some(marker) = marker(&arguments)? {
-        command.args(["--step-marker", &marker]);
-    }
     command.args(arguments);
     let masks = directory.join(MASKS);
     if masks.is_file() {
@@ -60,44 +60,27 @@ fn start(arguments: Vec<OsString>) -> Result<std::convert::Infallible, String> {
     Err(format!("{}: {}", path(mpi).display(), command.exec()))
 }
 
-/// The call that begins each step, by `ampl timesteps`, where `--steps` asks for it.
-fn marker(arguments: &[OsString]) -> Result<Option<String>, String> {
-    let asks = |argument: &OsString| {
-        let text = argument.to_string_lossy();
-        text == "--steps" || text.starts_with("--steps=")
+/// Prints the contents of all ranks of a run and of its recorded replay; false where they differ.
+fn compare(replay: &Path, run: &Path) -> Result<bool, String> {
+    let open = |path: &Path| Run::open(path).map_err(|error| error.to_string());
+    let (run, replay) = (open(run)?, open(replay)?);
+    let content = |of: &Run, rank: u32| -> Result<Content, String> {
+        let rank = of.rank(rank).ok_or_else(|| format!("nothing is recorded of rank {rank}"))?;
+        Content::of(&rank)
     };
-    if !arguments.iter().any(asks) {
-        return Ok(None);
+    let mut differ = 0;
+    println!("{:>8} {:>12} {:>18} {:>18}", "rank", "calls", "run", "replay");
+    for rank in 0..run.info().ranks.max(replay.info().ranks) {
+        let (own, other) = (content(&run, rank)?, content(&replay, rank)?);
+        let word = if own == other { "equal" } else { "DIFFERENT" };
+        differ += u32::from(own != other);
+        println!("{rank:>8} {:>12}   {:016x}   {:016x} {word}", own.calls, own.hash, other.hash);
     }
-    let Some(run) = run_of(arguments) else { return Ok(None) };
-    let own = std::env::current_exe().map_err(|error| format!("its own path is not known: {error}"))?;
-    let mut ask = Command::new(own.with_file_name("ampl"));
-    // Not under the tool that records the replay.
-    ask.arg("timesteps").arg(run).arg("--json").env_remove("LD_PRELOAD");
-    let output =
-        ask.output().map_err(|error| format!("--steps asks 'ampl timesteps', which failed: {error}"))?;
-    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    let reason = found["reason"].as_str().map(str::to_owned);
-    let marker = found["marker"].as_str().map(str::to_owned);
-    let agreed = found["confidence"].as_f64() == Some(1.0);
-    match marker {
-        Some(marker) if agreed => Ok(Some(marker)),
-        Some(_) => Err("--steps: ranks show different numbers of steps".to_owned()),
-        None => Err(format!("--steps: no loop over time with a call in each step was found: {}", {
-            reason.unwrap_or_else(|| "no place in the loop is called once in each step".to_owned())
-        })),
+    match differ {
+        0 => println!("All ranks have equal contents, up to buffers and call sites."),
+        _ => println!("{differ} ranks have different contents."),
     }
-}
-
-/// The argument that is neither an option nor the value of one.
-fn run_of(arguments: &[OsString]) -> Option<&OsString> {
-    let mut is_value = false;
-    arguments.iter().find(|argument| {
-        let text = argument.to_string_lossy();
-        let is_run = !is_value && !text.starts_with('-');
-        is_value = WITH_VALUE.contains(&&*text);
-        is_run
-    })
+    Ok(differ == 0)
 }
 
 /// The MPI that `--mpi` names, and the other arguments.
@@ -125,20 +108,4 @@ fn libexec() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| format!("its own path is not known: {error}"))?;
     let prefix = own.parent().and_then(Path::parent);
     Ok(prefix.ok_or("its own path has no directory")?.join("libexec"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_run_is_no_value_of_an_option() {
-        let of = |text: &str| {
-            let all: Vec<OsString> = text.split(' ').map(OsString::from).collect();
-            run_of(&all).map(|run| run.to_string_lossy().into_owned())
-        };
-        assert_eq!(of("--scratch /tmp --steps 20 RUN --json").as_deref(), Some("RUN"));
-        assert_eq!(of("--steps=20 RUN").as_deref(), Some("RUN"));
-        assert_eq!(of("--steps 20"), None);
-    }
 }

@@ -1,11 +1,12 @@
 //! Faults of a program's communication as sentences.
 
 use ampl_analysis::check::{Checked, Envelope, Finding, Kind, Object, Problem};
-use ampl_analysis::matching::Lost;
+use ampl_analysis::matching::{Element, Lost, Number};
 use ampl_analysis::messages::Comm;
+use ampl_core::units::RankSet;
 use ampl_reader::sites::Symbols;
 
-use crate::human::{count, plural, wrap};
+use crate::human::{count, duration, plural, wrap};
 
 /// Findings that are printed of one kind.
 const MOST: usize = 20;
@@ -23,6 +24,7 @@ pub fn kind(kind: Kind) -> &'static str {
         Kind::Operation => "operation",
         Kind::Count => "count",
         Kind::Leak => "leak",
+        Kind::End => "end",
     }
 }
 
@@ -51,6 +53,23 @@ fn ranks(ranks: &[u32]) -> String {
     }
 }
 
+/// `ranks 0-2,5`
+fn set(ranks: &RankSet) -> String {
+    let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
+    format!("{noun} {ranks}")
+}
+
+/// `4-byte whole numbers`
+fn element(element: Element) -> String {
+    let noun = match element.number {
+        Number::Whole => "whole numbers",
+        Number::Floating => "floating-point numbers",
+        Number::Complex => "complex numbers",
+        Number::Other => "elements",
+    };
+    format!("{}-byte {noun}", element.bytes)
+}
+
 /// Sentence about a fault, without its place.
 pub fn sentence(problem: &Problem) -> String {
     match problem {
@@ -74,6 +93,20 @@ pub fn sentence(problem: &Problem) -> String {
             format!("would never return: {} {verb} not join it on {}", ranks(missing), comm(*own))
         }
         Problem::WaitsInCircle(own) => format!("did not return: ranks {own} waited for each other"),
+        Problem::WaitsInVain { on, ended } if ended.is_empty() => {
+            format!("did not return: it waited for {}, which could not go on either", set(on))
+        }
+        Problem::WaitsInVain { ended, .. } => {
+            format!("did not return: it waited for {}, which had come to MPI_Finalize", set(ended))
+        }
+        Problem::Aborted => "ended the job by MPI_Abort".into(),
+        Problem::Ended { inside: true, for_ns } => {
+            format!("the job ended in this call, which had lasted {}", duration(*for_ns as f64))
+        }
+        Problem::Ended { inside: false, for_ns } => format!(
+            "the job ended {} behind this call, the rank's last; it had not come to MPI_Finalize",
+            duration(*for_ns as f64)
+        ),
         Problem::NeverReceived(own) => {
             format!("the message to rank {} is never received ({})", own.to, envelope(own))
         }
@@ -90,12 +123,18 @@ pub fn sentence(problem: &Problem) -> String {
         Problem::Truncated { bytes: None, .. } => {
             "a message was longer than its buffer (MPI_ERR_TRUNCATE)".into()
         }
-        Problem::Elements { envelope: own, bytes: (sent, received) } => format!(
-            "elements of the message from rank {} have {}, and are received as elements of {} ({})",
+        Problem::Elements { envelope: own, of: (sent, received) } => format!(
+            "elements of the message from rank {} are {}, and are received as {} ({})",
             own.from,
-            plural(*sent, "byte"),
-            plural(*received, "byte"),
+            element(*sent),
+            element(*received),
             envelope(own)
+        ),
+        Problem::Types(against) => format!(
+            "elements are {} here and {} on rank {}",
+            element(against.own),
+            element(against.other),
+            against.rank
         ),
         Problem::Order(against) => format!(
             "rank {} calls {} at this place in the order of the communicator's collectives",
@@ -126,9 +165,15 @@ pub fn sentence(problem: &Problem) -> String {
             let noun = match object {
                 Object::Communicator => "communicator",
                 Object::Datatype => "datatype",
+                Object::Window => "window",
+                Object::File => "file",
+                Object::Group => "group",
+                Object::Operation => "operation",
+                Object::ErrorHandler => "error handler",
+                Object::Info => "info object",
             };
             let verb = if *number == 1 { "is" } else { "are" };
-            let habit = if *frees || *number > 1 {
+            let habit = if *frees || *number > 1 || object.must_be_freed() {
                 ""
             } else {
                 "; the program frees none, and leaves them to MPI_Finalize"

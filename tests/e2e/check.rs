@@ -7,7 +7,7 @@ use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::ampl;
 use ampl_tests::process;
 use ampl_tests::run::{Form, Monitored, monitor};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Exit status and rows of `ampl check RUN --json`.
 fn check(run: &Monitored) -> (i32, Vec<Value>) {
@@ -56,6 +56,51 @@ fn a_message_that_does_not_fit_is_named() {
             .iter()
             .any(|row| row["kind"] == "truncation" && row["rank"] == 1 && row["function"] == "MPI_Recv");
         assert!(status == 5 && named, "{mpi:?}: {rows:#?}");
+    }
+}
+
+#[test]
+fn elements_and_objects_are_named() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let (status, rows) = planted(mpi, &["elements", "objects"]);
+        let has = |rank: u64, function: &str, kind: &str| {
+            let is = |row: &&Value| row["rank"] == rank && row["function"] == function && row["kind"] == kind;
+            rows.iter().find(is).is_some_and(|row| row["fault"] == true)
+        };
+        assert!(has(1, "MPI_Allreduce", "type"), "{mpi:?}: {rows:#?}");
+        for function in ["MPI_Win_create", "MPI_File_open", "MPI_Comm_group", "MPI_Comm_create_errhandler"] {
+            assert!(has(1, function, "leak"), "{mpi:?} {function}: {rows:#?}");
+        }
+        assert!(has(0, "MPI_Win_create", "leak") && has(2, "MPI_File_open", "leak"), "{mpi:?}: {rows:#?}");
+        assert_eq!(status, 5);
+    }
+}
+
+#[test]
+fn jobs_that_do_not_come_to_their_end_have_a_fault() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let mut job = Job::of(mpi, 3, "faults_planted", &["after"]);
+        job.limit = Duration::from_secs(120);
+        let rows = crate::stuck::ask(&job, &[], "MPI_Recv MPI_Finalize").checked;
+        let [row] = &rows.as_array().expect("rows")[..] else { panic!("{mpi:?}: {rows:#?}") };
+        assert_eq!(
+            (&row["rank"], &row["function"], &row["kind"]),
+            (&json!(1), &json!("MPI_Recv"), &json!("hang"))
+        );
+        assert!(
+            row["text"].as_str().expect("text").contains("rank 0, which had come to MPI_Finalize"),
+            "{row}"
+        );
+
+        let job = Job::of(mpi, 3, "faults_planted", &["abort"]);
+        let (status, rows) = check(&monitor(&job, "[agent]\nmax_overhead = 0.5\n", Form::Run));
+        let aborted = rows.iter().find(|row| row["kind"] == "end").expect("an end");
+        assert_eq!(
+            (&aborted["rank"], &aborted["function"]),
+            (&json!(1), &json!("MPI_Abort")),
+            "{mpi:?}: {rows:#?}"
+        );
+        assert_eq!(status, 5);
     }
 }
 

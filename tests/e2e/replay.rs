@@ -171,6 +171,9 @@ fn canonical(run: &Path, rank: u32) -> Vec<Value> {
 /// Asserts that a replay of `run` under `mpi`, itself recorded, is the run again.
 fn comes_back(run: &Monitored, mpi: Mpi, ranks: u32) {
     let again = monitor(&replay(mpi, ranks, &run.run, &[]), EVERYTHING, Form::Run).success();
+    let mut compare = Command::new(replayer());
+    compare.arg("--compare").args([&again.run, &run.run]);
+    let compared = process::run(&mut compare, Duration::from_secs(60));
     for rank in 0..ranks {
         let (recorded, replayed) = (canonical(&run.run, rank), canonical(&again.run, rank));
         assert!(!recorded.is_empty());
@@ -180,6 +183,8 @@ fn comes_back(run: &Monitored, mpi: Mpi, ranks: u32) {
         }
         assert_eq!(recorded.len(), replayed.len(), "{mpi:?} rank {rank}");
     }
+    let text = compared.success().stdout;
+    assert_eq!(text.matches(" equal\n").count() as u32, ranks, "{mpi:?}: {text}");
 }
 
 #[test]

@@ -1,18 +1,41 @@
-/* Faults that MPI forgives, one for each argument.
+/* Faults, one for each argument.
  *
- * usage: faults_planted [unreceived] [truncation] [request] [communicators] [types] [persistent]
+ * usage: faults_planted [unreceived] [truncation] [request] [communicators] [types] [persistent] [elements] [objects]
+ *                       [after] [abort]
  *   unreceived     rank 0 sends rank 1 a message that is never received
  *   truncation     rank 1 receives two numbers into room for one; the error is returned
  *   request        rank 1 posts a receive that it never completes, of a message of rank 2
  *   communicators  rank 1 frees one of two duplicates of its own communicator
  *   types          rank 1 frees one of two datatypes
  *   persistent     rank 1 makes a persistent receive, completes it, and does not free it
+ *   elements       rank 1 reduces floating-point numbers, the others whole ones
+ *   objects        a window and a file are left; rank 1 frees one of two groups and error handlers
+ *   after          behind all else rank 1 receives from rank 0, which has ended: the job hangs
+ *   abort          rank 1 ends the job
  * All ranks take part in an exchange and in collectives without faults.
  */
 #include <mpi.h>
 #include <string.h>
 
 #define WORLD MPI_COMM_WORLD
+
+static void ignore(MPI_Comm *comm, int *code, ...) { (void) comm, (void) code; }
+
+/* All ranks leave a window and a file; rank 1 one of two groups and error handlers. */
+static void objects(int rank, void *memory) {
+    MPI_Win window;
+    MPI_File file;
+    MPI_Group group[2];
+    MPI_Errhandler handler[2];
+    MPI_Win_create(memory, sizeof(int), 1, MPI_INFO_NULL, WORLD, &window);
+    MPI_File_open(WORLD, "faults_planted.data", MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL,
+                  &file);
+    for (int number = 0; rank == 1 && number < 2; number++) {
+        MPI_Comm_group(WORLD, &group[number]);
+        MPI_Comm_create_errhandler(ignore, &handler[number]);
+    }
+    if (rank == 1) MPI_Group_free(&group[0]), MPI_Errhandler_free(&handler[0]);
+}
 
 int main(int argc, char **argv) {
     int rank, ranks, out = 1, two[2] = {1, 2};
@@ -36,7 +59,12 @@ int main(int argc, char **argv) {
             if (rank == 1) MPI_Recv(&in, 1, MPI_INT, 0, 3, WORLD, MPI_STATUS_IGNORE);
         }
         if (strcmp(kind, "request") == 0 && rank == 2) MPI_Send(&out, 1, MPI_INT, 1, 4, WORLD);
+        if (strcmp(kind, "elements") == 0) {
+            MPI_Allreduce(&out, &in, 1, rank == 1 ? MPI_FLOAT : MPI_INT, MPI_SUM, WORLD);
+        }
+        if (strcmp(kind, "objects") == 0) objects(rank, &kept);
         if (rank != 1) continue;
+        if (strcmp(kind, "abort") == 0) MPI_Abort(WORLD, 3);
         if (strcmp(kind, "request") == 0) MPI_Irecv(&never, 1, MPI_INT, 2, 4, WORLD, &request);
         if (strcmp(kind, "communicators") == 0) {
             MPI_Comm copies[2];
@@ -55,6 +83,9 @@ int main(int argc, char **argv) {
         }
     }
     MPI_Barrier(WORLD);
+    if (rank == 1 && argc > 1 && strcmp(argv[argc - 1], "after") == 0) {
+        MPI_Recv(&never, 1, MPI_INT, 0, 6, WORLD, MPI_STATUS_IGNORE);
+    }
     MPI_Finalize();
     return 0;
 }

@@ -68,7 +68,7 @@ mod tests {
     fn call(name: &str, needs: Needs, pairing: Pairing, root: Option<Root>) -> Collective {
         let function = Function::by_name(name).unwrap();
         let (sends, receives) = (Blocks::Each(8), Blocks::Each(8));
-        Collective { function, comm: 0, root, op: None, needs, pairing, sends, receives }
+        Collective { function, comm: 0, root, op: None, needs, pairing, element: None, sends, receives }
     }
 
     /// Members whose begin a member's end depends on, after all rounds.

@@ -65,12 +65,33 @@ pub fn problems(calls: &[Own<'_>], joined: &Joined<'_>) -> Vec<(At, Problem)> {
     if !operations.is_empty() || joined.is_between() {
         return operations;
     }
+    let types = types(calls, joined);
+    if !types.is_empty() {
+        return types;
+    }
     match calls[0].1.pairing {
         Pairing::Same => unusual(calls, |call: &Collective| total(&call.sends), Problem::Count),
         Pairing::FromRoot | Pairing::ToRoot => with_root(calls, joined),
         Pairing::Between => between(calls, joined),
         Pairing::Free => Vec::new(),
     }
+}
+
+/// Calls whose elements are others than those of most ranks. Of a scattering the root alone names what is sent.
+fn types(calls: &[Own<'_>], joined: &Joined<'_>) -> Vec<(At, Problem)> {
+    let is_root = |call: &Collective, at: At| match call.root {
+        Some(Root::Rank(root)) => joined.world(root) == Some(at.rank),
+        _ => false,
+    };
+    let scatters = calls[0].1.function.name().contains("catter") && calls[0].1.pairing == Pairing::FromRoot;
+    let judged: Vec<Own<'_>> =
+        calls.iter().copied().filter(|&(at, call)| !scatters || is_root(call, at)).collect();
+    let Some((rank, other)) = usual(&judged, |call| call.element) else { return Vec::new() };
+    let differs = |&(at, call): &Own<'_>| {
+        let own = call.element.filter(|own| !own.matches(other))?;
+        Some((at, Problem::Types(Against { own, rank, other })))
+    };
+    judged.iter().filter_map(differs).collect()
 }
 
 fn total(blocks: &Blocks) -> Option<u64> {

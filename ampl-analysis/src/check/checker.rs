@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use super::agreement::{is_one, problems};
 use super::objects::{Effect, Object, effect};
 use super::{Envelope, Problem};
-use crate::matching::{At, Channel, Collective, Half, Instance, Joined, Source, Terminal, Visitor};
+use crate::matching::{At, Channel, Collective, Element, Half, Instance, Joined, Source, Terminal, Visitor};
 use crate::messages::Comm;
 
 /// Call: rank, thread, terminal.
@@ -29,7 +29,7 @@ type Maker = (u32, u32, Object, (u16, u32));
 #[derive(Debug)]
 enum Found {
     Truncated(Channel, u64, u64),
-    Elements(Channel, (u64, u64)),
+    Elements(Channel, (Element, Element)),
     Other(Problem),
 }
 
@@ -91,7 +91,7 @@ impl Checker {
             Found::Truncated(channel, sent, room) => {
                 Problem::Truncated { envelope: envelope(channel), bytes: Some((sent, room)) }
             }
-            Found::Elements(channel, bytes) => Problem::Elements { envelope: envelope(channel), bytes },
+            Found::Elements(channel, of) => Problem::Elements { envelope: envelope(channel), of },
             Found::Other(problem) => problem,
         };
         let mut all: Vec<(At, Problem)> =
@@ -151,7 +151,7 @@ impl Visitor for Checker {
         {
             self.found.push((receive.posted, Found::Truncated(receive.channel, sent, room)));
         } else if let (Some(one), Some(other)) = (sent.element, room.element)
-            && one != other
+            && !one.matches(other)
         {
             self.found.push((receive.posted, Found::Elements(receive.channel, (one, other))));
         }

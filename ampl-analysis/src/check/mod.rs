@@ -5,8 +5,8 @@
 
 mod agreement;
 mod checker;
-mod circle;
 mod objects;
+mod unfinished;
 
 use ampl_core::mpi::Function;
 use ampl_core::units::RankSet;
@@ -15,7 +15,7 @@ use ampl_trace::communicators::Communicators;
 
 pub use objects::Object;
 
-use crate::matching::{At, Job, Lost, Outcome, Source, Stop, Waiting, play};
+use crate::matching::{At, Element, Job, Lost, Outcome, Source, Stop, Waiting, play};
 use crate::messages::Comm;
 
 /// The other end of a message, and where it is sent.
@@ -61,6 +61,23 @@ pub enum Problem {
     },
     /// The job ended in this call: these ranks waited for each other.
     WaitsInCircle(RankSet),
+    /// The job ended in this call: it waited for these ranks, which had come to `MPI_Finalize`, or waited in vain
+    /// themselves.
+    WaitsInVain {
+        /// The ranks.
+        on: RankSet,
+        /// Those of them that had come to `MPI_Finalize`.
+        ended: RankSet,
+    },
+    /// The rank ended the job by `MPI_Abort`.
+    Aborted,
+    /// The job ended before `MPI_Finalize`.
+    Ended {
+        /// True where the rank was in this call; otherwise it was in none, and this was its last.
+        inside: bool,
+        /// Time from the call's begin, or its return, to the end of the job, nanoseconds.
+        for_ns: i64,
+    },
     /// The message is never received.
     NeverReceived(Envelope),
     /// The receive never gets a message.
@@ -72,13 +89,15 @@ pub enum Problem {
         /// Sent, and room; none where only the error is known.
         bytes: Option<(u64, u64)>,
     },
-    /// Elements of the two sides have other sizes, bytes.
+    /// Elements of the two sides do not match.
     Elements {
         /// The message.
         envelope: Envelope,
         /// Sent, and received.
-        bytes: (u64, u64),
+        of: (Element, Element),
     },
+    /// Another rank passes elements of another type.
+    Types(Against<Element>),
     /// Another rank calls another function at that place in the order of the communicator's collectives.
     Order(Against<Function>),
     /// Another rank names another root.
@@ -94,7 +113,7 @@ pub enum Problem {
         /// True where they are persistent and complete.
         inactive: bool,
     },
-    /// Communicators or datatypes that are never freed.
+    /// Objects that are never freed.
     Leaked {
         /// Kind.
         object: Object,
@@ -128,17 +147,23 @@ pub enum Kind {
     Count,
     /// Something is never freed.
     Leak,
+    /// The job did not come to its end.
+    End,
 }
 
 impl Problem {
     /// Its kind.
     pub fn kind(&self) -> Kind {
         match self {
-            Self::WaitsForMessage { .. } | Self::WaitsForRanks { .. } | Self::WaitsInCircle(_) => Kind::Hang,
+            Self::WaitsForMessage { .. }
+            | Self::WaitsForRanks { .. }
+            | Self::WaitsInCircle(_)
+            | Self::WaitsInVain { .. } => Kind::Hang,
+            Self::Aborted | Self::Ended { .. } => Kind::End,
             Self::NeverReceived(_) => Kind::UnmatchedSend,
             Self::NeverSent(_) => Kind::UnmatchedReceive,
             Self::Truncated { .. } => Kind::Truncation,
-            Self::Elements { .. } => Kind::Type,
+            Self::Elements { .. } | Self::Types(_) => Kind::Type,
             Self::Order(_) => Kind::Order,
             Self::Root(_) => Kind::Root,
             Self::Operation(_) => Kind::Operation,
@@ -149,7 +174,7 @@ impl Problem {
 
     /// True unless it is a habit without harm: objects that are used to the end, in a program that frees none.
     pub fn is_fault(&self) -> bool {
-        !matches!(self, Self::Leaked { frees: false, number: 1, .. })
+        !matches!(self, Self::Leaked { object, frees: false, number: 1 } if !object.must_be_freed())
     }
 }
 
@@ -240,7 +265,7 @@ fn check_calls(ranks: u32, sources: &[Source<'_>], comms: &Communicators, trace:
         Some(Finding { rank: at.rank, thread: at.thread, seq: at.seq, function, site, problem })
     };
     let mut findings: Vec<Finding> = found.into_iter().filter_map(finding).collect();
-    findings.extend(circle::findings(trace, comms, lost));
+    findings.extend(unfinished::findings(trace, comms, lost));
     findings.sort_by_key(|one| (!one.problem.is_fault(), one.problem.kind(), one.rank, one.thread, one.seq));
     Checked {
         findings,

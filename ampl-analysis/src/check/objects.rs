@@ -1,6 +1,6 @@
-//! Communicators and datatypes that a rank makes and frees.
+//! Objects that a rank makes and frees.
 
-use ampl_core::mpi::{FUNCTION_COUNT, Function, Kind, Length};
+use ampl_core::mpi::{Direction, FUNCTION_COUNT, Function, Kind, Length};
 use ampl_trace::args::{is_output, is_predefined, parts};
 use ampl_trace::structure::Signature;
 
@@ -13,6 +13,39 @@ pub enum Object {
     Communicator,
     /// A datatype.
     Datatype,
+    /// A window.
+    Window,
+    /// A file.
+    File,
+    /// A group.
+    Group,
+    /// An operation.
+    Operation,
+    /// An error handler.
+    ErrorHandler,
+    /// Hints.
+    Info,
+}
+
+impl Object {
+    /// True where it must be freed before `MPI_Finalize`, as all ranks do so together.
+    pub fn must_be_freed(self) -> bool {
+        matches!(self, Self::Window | Self::File)
+    }
+
+    fn of(kind: Kind) -> Option<Self> {
+        Some(match kind {
+            Kind::Comm => Self::Communicator,
+            Kind::Datatype => Self::Datatype,
+            Kind::Win => Self::Window,
+            Kind::File => Self::File,
+            Kind::Group => Self::Group,
+            Kind::Op => Self::Operation,
+            Kind::Errhandler => Self::ErrorHandler,
+            Kind::Info => Self::Info,
+            _ => return None,
+        })
+    }
 }
 
 /// Effect of a call on objects.
@@ -30,24 +63,21 @@ pub fn effect(signature: &Signature) -> Option<Effect> {
         return None;
     }
     let spec = Function(signature.function).spec();
-    let object = |kind: Kind| match kind {
-        Kind::Comm => Some(Object::Communicator),
-        Kind::Datatype => Some(Object::Datatype),
-        _ => None,
-    };
-    let frees = matches!(spec.name, "MPI_Comm_free" | "MPI_Comm_disconnect" | "MPI_Type_free");
-    let keeps = spec.name == "MPI_Type_commit"
-        || spec.name == "MPI_Comm_get_parent"
+    let frees = spec.name.ends_with("_free") || matches!(spec.name, "MPI_Comm_disconnect" | "MPI_File_close");
+    let keeps = spec.name == "MPI_Comm_get_parent"
+        || spec.name.ends_with("_get_errhandler")
         || spec.name.starts_with("MPI_Type_create_f90")
         || spec.name.starts_with("MPI_Type_match_size");
     let concerns = |param: &&ampl_core::mpi::Param| {
-        object(param.kind).is_some() && is_output(param) && param.length == Length::One
+        let direction = if frees { Direction::InOut } else { Direction::Out };
+        let is_one = is_output(param) && param.length == Length::One && param.direction == direction;
+        is_one && Object::of(param.kind).is_some()
     };
     let param = spec.params.iter().find(concerns).filter(|_| !keeps)?;
     let parts = parts(spec, &signature.words)?;
     let mut own = parts.iter().filter(|(other, _)| other.name == param.name);
     let words = if frees { own.next() } else { own.next_back() };
     let word = words?.1.first().copied().filter(|&word| !is_predefined(word) && word != 0)?;
-    let object = object(param.kind)?;
+    let object = Object::of(param.kind)?;
     Some(if frees { Effect::Frees(object, word) } else { Effect::Makes(object, word) })
 }

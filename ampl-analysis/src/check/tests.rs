@@ -132,6 +132,55 @@ fn other_counts_roots_and_operations_are_found() {
 }
 
 #[test]
+fn elements_of_one_size_and_another_meaning_are_found() {
+    let of = |name: &str| predefined(ObjectKind::Type, name);
+    let reduce = |odd: &'static str| {
+        faults(3, move |own| {
+            let own_type = of(if own.rank() == 1 { odd } else { "MPI_INT" });
+            own.call("MPI_Allreduce", 1, &[0, 64, 4, own_type, sum(), world()]);
+            own.call("MPI_Bcast", 2, &[0, 1, own_type, 0, world()]);
+            // Of nothing the type is no matter.
+            own.call("MPI_Bcast", 3, &[0, 0, own_type, 0, world()]);
+        })
+    };
+    let found = reduce("MPI_FLOAT");
+    let kinds: Vec<_> = found.iter().map(|one| (one.rank, one.function.name(), one.problem.kind())).collect();
+    assert_eq!(kinds, [(1, "MPI_Allreduce", Kind::Type), (1, "MPI_Bcast", Kind::Type)], "{found:#?}");
+    assert_eq!(reduce("MPI_INTEGER"), [], "the same in another language");
+    let found = faults(2, |own| {
+        match own.rank() {
+            0 => own.call("MPI_Send", 1, &[0, 4, of("MPI_FLOAT"), 1, 7, world()]),
+            _ => own.call("MPI_Recv", 2, &[0, 4, of("MPI_INT"), 0, 7, world(), status_word(0, 7)]),
+        };
+    });
+    assert!(matches!(&found[..], [Finding { rank: 1, problem: Problem::Elements { .. }, .. }]), "{found:#?}");
+}
+
+#[test]
+fn windows_files_groups_and_handlers_that_are_left_are_found() {
+    let found = faults(1, |own| {
+        let null = |kind, name| predefined(kind, name);
+        // Words: base, size, unit, info, communicator, window.
+        own.call("MPI_Win_create", 1, &[0, 80, 8, null(ObjectKind::Info, "MPI_INFO_NULL"), world(), 3]);
+        for word in [4, 5] {
+            own.call("MPI_Comm_group", 2, &[world(), word]);
+        }
+        own.call("MPI_Group_free", 3, &[4, null(ObjectKind::Group, "MPI_GROUP_NULL")]);
+        own.call("MPI_Comm_create_errhandler", 4, &[0, 6]);
+    });
+    let of = |one: &Finding| (one.function.name(), one.problem.kind(), one.problem.is_fault());
+    let mut all: Vec<_> = found.iter().map(of).collect();
+    all.sort_unstable_by_key(|one| (!one.2, one.0));
+    let leak = Kind::Leak;
+    let expected = [
+        ("MPI_Comm_group", leak, true),
+        ("MPI_Win_create", leak, true),
+        ("MPI_Comm_create_errhandler", leak, false),
+    ];
+    assert_eq!(all, expected);
+}
+
+#[test]
 fn fewer_bytes_than_room_are_no_fault() {
     let change = Change { rank: 2, step: 3, line: 1, how: How::Value(3) };
     assert_eq!(faults(4, |own| steps(own, 4, change)), []);

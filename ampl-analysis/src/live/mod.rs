@@ -1,5 +1,6 @@
 //! A run while it is under way: its state, the calls of its ranks, its sample, its rates.
 
+mod in_vain;
 mod waiting;
 
 use ampl_core::config::Quantity;
@@ -15,6 +16,7 @@ use crate::in_call::{self, Row};
 use crate::overhead::Overhead;
 use crate::window_times::{Columns, partial_windows};
 
+pub use in_vain::{Ended, InVain, in_vain};
 pub use waiting::{Awaited, WAITS_NS, Waiting};
 
 /// State of the job.

@@ -126,17 +126,19 @@ fn reached(from: BTreeSet<usize>, waited_by: &[BTreeSet<usize>]) -> BTreeSet<usi
 }
 
 /// Rows with what they wait for.
-struct Known<'a> {
+pub(super) struct Known<'a> {
     rows: &'a [Row],
     /// Rows of each rank: it has one for each thread.
     places: BTreeMap<u32, Vec<usize>>,
     waiting: RankSet,
+    named: BTreeMap<String, &'a Communicator>,
+    ranks: u32,
     /// Ranks that each row waits for; `None` where that is not known.
     targets: Vec<Option<RankSet>>,
 }
 
 impl<'a> Known<'a> {
-    fn new(rows: &'a [Row], comms: &Communicators, ranks: u32) -> Self {
+    pub fn new(rows: &'a [Row], comms: &'a Communicators, ranks: u32) -> Self {
         let mut places: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         let mut together: BTreeMap<Gathering<'_>, BTreeSet<u32>> = BTreeMap::new();
         for (number, row) in rows.iter().enumerate() {
@@ -149,19 +151,36 @@ impl<'a> Known<'a> {
         let agreed = comms.iter().filter(|comm| comm.is_agreed());
         let named = agreed.map(|comm| (comm.name.to_string(), comm)).collect();
         let targets = rows.iter().map(|row| targets(row, &together, &named, ranks)).collect();
-        Self { rows, places, waiting, targets }
+        Self { rows, places, waiting, named, ranks, targets }
     }
 
     /// Rows of ranks that wait, with their targets.
-    fn waiting_rows(&self) -> impl Iterator<Item = (usize, &Option<RankSet>)> {
+    pub fn waiting_rows(&self) -> impl Iterator<Item = (usize, &Option<RankSet>)> {
         let waits = move |number: &usize| self.members(*number).next().is_some();
         (0..self.rows.len()).filter(waits).map(move |number| (number, &self.targets[number]))
     }
 
     /// Ranks of a row that wait.
-    fn members(&self, row: usize) -> impl Iterator<Item = u32> {
+    pub fn members(&self, row: usize) -> impl Iterator<Item = u32> {
         let all = self.rows[row].members.iter();
         all.filter(move |rank| self.waiting.contains(*rank)).map(|rank| rank.0)
+    }
+}
+
+impl Known<'_> {
+    /// The row of that number.
+    pub fn row(&self, number: usize) -> &Row {
+        &self.rows[number]
+    }
+
+    /// Ranks of the job.
+    pub fn ranks(&self) -> u32 {
+        self.ranks
+    }
+
+    /// Ranks of the communicator of `place`, as the ranks of a row use it.
+    pub fn members_of(&self, place: &Where, row: usize) -> Option<RankSet> {
+        members(place, &self.rows[row], &self.named, self.ranks)
     }
 }
 
@@ -332,7 +351,8 @@ mod tests {
 
     /// The ranks that each rank reaches by direct waits, one after the other; `None` among them where it is not known.
     fn naive(rows: &[Row], ranks: u32) -> Vec<BTreeSet<Option<u32>>> {
-        let known = Known::new(rows, &Communicators::default(), ranks);
+        let comms = Communicators::default();
+        let known = Known::new(rows, &comms, ranks);
         let direct = |rank: u32| -> BTreeSet<Option<u32>> {
             let of = known.places.get(&rank).into_iter().flatten();
             let of = of.filter(|_| known.waiting.contains(Rank(rank)));

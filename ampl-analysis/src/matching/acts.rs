@@ -10,7 +10,7 @@ use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, GAP};
 use ampl_trace::request;
 use ampl_trace::structure::{Signature, ThreadStructure};
 
-use super::call::{Call, Peer, find, list, request_of, told_of};
+use super::call::{Call, Element, Peer, find, list, request_of, told_of};
 use super::collectives::{Collective, collective, is_collective};
 use crate::calls::{Objects, is_whole};
 use crate::messages::facts::bytes;
@@ -33,8 +33,8 @@ pub enum Mode {
 pub struct Payload {
     /// Bytes, where they are known.
     pub bytes: Option<u64>,
-    /// Bytes of an element of a predefined type that is neither bytes nor packed.
-    pub element: Option<u64>,
+    /// Element of a predefined type that is neither bytes nor packed.
+    pub element: Option<Element>,
 }
 
 /// A send.

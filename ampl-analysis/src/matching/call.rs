@@ -114,17 +114,60 @@ impl Call {
         list(&self.out, "array_of_statuses").iter().filter_map(error).collect()
     }
 
-    /// Bytes of an element of the predefined type that an input names.
-    pub fn element(&self, name: &str) -> Option<u64> {
+    /// Element of the predefined type that an input names.
+    pub fn element(&self, name: &str) -> Option<Element> {
         match self.input(name)? {
-            Value::Name(name) => element_bytes(name),
+            Value::Name(name) => Element::of(name),
             _ => None,
         }
     }
 }
 
-/// Bytes of an element of the predefined type of that name, unless it is bytes or packed: these match all.
-pub fn element_bytes(name: &str) -> Option<u64> {
-    let any = matches!(name, "MPI_BYTE" | "MPI_PACKED" | "MPI_CHAR" | "MPI_CHARACTER");
-    (!any).then(|| predefined_bytes(name)).flatten()
+/// Element of a predefined type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Element {
+    /// Its size.
+    pub bytes: u64,
+    /// Its meaning.
+    pub number: Number,
+}
+
+/// Meaning of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Number {
+    /// A whole number, signed or not.
+    Whole,
+    /// A floating-point number.
+    Floating,
+    /// A complex number.
+    Complex,
+    /// A truth value, a pair, or something else.
+    Other,
+}
+
+impl Element {
+    /// The element of the type of that name, unless it is bytes or packed: these match all.
+    pub fn of(name: &str) -> Option<Self> {
+        let any = matches!(name, "MPI_BYTE" | "MPI_PACKED" | "MPI_CHAR" | "MPI_CHARACTER");
+        let bytes = (!any).then(|| predefined_bytes(name)).flatten()?;
+        let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+        let number = if has(&["BOOL", "LOGICAL", "MPI_2", "_INT_", "WCHAR"])
+            || name.ends_with("_INT") && name != "MPI_INT"
+        {
+            Number::Other
+        } else if has(&["COMPLEX"]) {
+            Number::Complex
+        } else if has(&["FLOAT", "DOUBLE", "REAL"]) {
+            Number::Floating
+        } else {
+            Number::Whole
+        };
+        Some(Self { bytes, number })
+    }
+
+    /// True where elements of both match: languages have names of their own for one type.
+    pub fn matches(self, other: Self) -> bool {
+        let is_open = [self, other].iter().any(|of| of.number == Number::Other);
+        self.bytes == other.bytes && (is_open || self.number == other.number)
+    }
 }

@@ -7,7 +7,7 @@ use ampl_core::value::Value;
 use ampl_trace::args::{index_of_predefined, parts};
 use ampl_trace::structure::Signature;
 
-use super::call::Call;
+use super::call::{Call, Element};
 use crate::calls::{Objects, is_whole};
 
 /// Ranks without whose call a rank cannot leave its own.
@@ -75,6 +75,8 @@ pub struct Collective {
     pub needs: Needs,
     /// Way in which blocks correspond.
     pub pairing: Pairing,
+    /// Element that it passes on, where its type is a predefined one and must be the same for all ranks.
+    pub element: Option<Element>,
     /// Blocks that it sends.
     pub sends: Blocks,
     /// Blocks that it receives.
@@ -151,7 +153,10 @@ pub fn collective(call: &Call, signature: &Signature, objects: &mut Objects<'_>)
         true => blocks(signature, objects).unwrap_or((Blocks::Unknown, Blocks::Unknown)),
         false => (Blocks::Unknown, Blocks::Unknown),
     };
-    Some(Collective { function, comm, root, op, needs, pairing, sends, receives })
+    let is_empty = sends == Blocks::Each(0);
+    let element = ["datatype", "sendtype"].into_iter().find_map(|name| call.element(name));
+    let element = element.filter(|_| sends != Blocks::Unknown && !is_empty && pairing != Pairing::Free);
+    Some(Collective { function, comm, root, op, needs, pairing, element, sends, receives })
 }
 
 /// Blocks that a call sends and receives.

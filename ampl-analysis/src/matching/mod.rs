@@ -29,7 +29,7 @@ use ampl_trace::{RankTrace, Trace};
 use crate::messages::Comm;
 
 pub use acts::{Mode, Payload, Terminal};
-pub use call::Peer;
+pub use call::{Element, Number, Peer};
 pub use collectives::{Blocks, Collective, Needs, Pairing, Root, is_collective};
 pub use comms::Joined;
 pub use engine::play;

@@ -1,6 +1,7 @@
 //! The loop that the ranks of a run have in common.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ampl_trace::grammar::Grammar;
 use ampl_trace::loops::{Calls, MOST_WORK, Set, Steps, Token};
@@ -9,7 +10,7 @@ use ampl_trace::totals::Totals;
 
 use super::call_paths::{Around, Sampled};
 use super::shapes::{Frame, Shapes, arguments};
-use super::{Absence, Count, Loop, Place, Timesteps};
+use super::{Absence, Begins, Count, Loop, Place, Timesteps};
 
 /// Most grammars that are examined.
 const MOST_GRAMMARS: usize = 4096;
@@ -37,7 +38,7 @@ pub fn timesteps<'a>(
     around: &mut Around<'_>,
 ) -> Timesteps<'a> {
     let sampled = Sampled::of(totals);
-    let mut all: Vec<Same<'a>> = Vec::new();
+    let (mut all, mut begins): (Vec<Same<'a>>, Vec<Begins>) = Default::default();
     let (mut is_irregular, mut has_calls) = (false, false);
     for group in structure.groups() {
         let Some(thread) = busiest(&group) else { continue };
@@ -48,6 +49,7 @@ pub fn timesteps<'a>(
         let functions: Vec<u16> = shapes.shapes.iter().map(|shape| shape.function).collect();
         let encloses = |inner: &Set, rest: &Set| ways.encloses(inner, rest);
         let ranks: Vec<u32> = group.ranks().collect();
+        let tokens: Arc<[Token]> = Arc::from(&shapes.tokens[..]);
         for (span, grammar) in thread.grammars() {
             if all.len() == MOST_GRAMMARS {
                 is_irregular = true;
@@ -72,11 +74,17 @@ pub fn timesteps<'a>(
                 RankLoop { common: ways.common(&steps.body), steps, place }
             };
             match calls.find(&grammar) {
-                Ok(found) => all.push(Same {
-                    ranks: own.to_vec(),
-                    found: found.map(described),
-                    has_gaps: has_gaps(&grammar, &shapes.tokens),
-                }),
+                Ok(found) => {
+                    let iterations = found.as_ref().map(|steps| (steps.iterations.clone(), steps.steps));
+                    begins.extend(iterations.map(|(iterations, steps)| {
+                        Begins::new(own, thread.number(), Arc::clone(&tokens), iterations, steps)
+                    }));
+                    all.push(Same {
+                        ranks: own.to_vec(),
+                        found: found.map(described),
+                        has_gaps: has_gaps(&grammar, &shapes.tokens),
+                    });
+                }
                 Err(_) => is_irregular = true,
             }
         }
@@ -95,7 +103,7 @@ pub fn timesteps<'a>(
         None => Err(Absence::NoCalls),
         Some(first) => agreed(&all, first, &counts, number(&all), ranks),
     };
-    Timesteps { ranks, examined, outcome, counts: counted }
+    Timesteps { ranks, examined, outcome, counts: counted, begins }
 }
 
 /// True where calls of `grammar` were counted and not recorded.

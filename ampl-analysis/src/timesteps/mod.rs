@@ -9,11 +9,13 @@
 //! M. Noeth and others, *ScalaTrace* (2009), §5.3, which takes the outermost repetition of equal signatures, and so finds
 //! other numbers where arguments vary from step to step.
 
+mod begins;
 mod call_paths;
 mod job;
 mod loop_names;
 mod shapes;
 
+pub use begins::Begins;
 pub use call_paths::Around;
 pub use job::timesteps;
 pub use loop_names::Named;
@@ -31,6 +33,15 @@ pub struct Timesteps<'a> {
     /// Steps that ranks show by themselves, most ranks first; none of ranks without a loop. Ranks with gaps count for the
     /// loop only if there are no others.
     pub counts: Vec<Count>,
+    /// Calls that begin the steps of ranks that show a loop.
+    begins: Vec<Begins>,
+}
+
+impl Timesteps<'_> {
+    /// Calls that begin the steps of `rank`; `None` where it shows no loop.
+    pub fn begins(&self, rank: u32) -> Option<&Begins> {
+        self.begins.iter().find(|begins| begins.has(rank))
+    }
 }
 
 /// Ranks that show one number of steps.

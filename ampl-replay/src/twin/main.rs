@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 use ampl_core::mpi::{Class, Function};
 use ampl_core::value::Value;
 use ampl_reader::{Call, Calls, Run};
-use ampl_replay::computation::Computation;
+use ampl_replay::computation::{Computation, Pace};
 use ampl_replay::launcher::Launched;
 use ampl_replay::refusal::refusals;
 use ampl_replay::say;
-use ampl_replay::steps::{Cut, Marker};
+use ampl_replay::steps::{Cut, Place, Prediction};
 use clap::{Parser, ValueEnum};
 
 use ffi::Private;
@@ -60,9 +60,6 @@ struct Args {
     /// Replay so many steps of the loop that advances time, and predict the time of all.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(4..))]
     steps: Option<u64>,
-    /// The call that begins each step.
-    #[arg(long, hide = true)]
-    step_marker: Option<String>,
     /// Leave out calls that were counted and not recorded, and say so.
     #[arg(long)]
     skip_gaps: bool,
@@ -153,17 +150,13 @@ fn replay(args: &Args, launched: Option<Launched>, rank: u32) -> Result<(), Stop
             && params.any(|param| param.name == "status" && param.direction != ampl_core::mpi::Direction::Out)
     });
     let calls = || Calls::new(&own.structure, &own.trace);
-    let cut = match (args.steps, &args.step_marker) {
-        (Some(kept), Some(name)) => {
-            let marker = Marker::of(name, &own).ok_or_else(|| refuse(format!("no such call: {name}")))?;
-            let all = calls().map_while(Result::ok).filter(|call| marker.is(call)).count() as u64;
-            Some(Cut::new(marker, kept, all))
-        }
-        _ => None,
-    };
+    let cut = args.steps.map(|kept| Cut::of(&run, &own, kept)).transpose();
+    let cut = cut.map_err(|reason| refuse(format!("--steps: {reason}")))?;
     let played = || {
         let mut cut = cut.clone();
-        calls().map_while(Result::ok).filter(move |call| cut.as_mut().is_none_or(|cut| cut.plays(call)))
+        calls()
+            .map_while(Result::ok)
+            .filter(move |call| cut.as_mut().is_none_or(|cut| cut.place(call) != Place::LeftOut))
     };
     let sources = || -> Box<dyn Iterator<Item = Call>> { Box::new(played()) };
     let mut computation = (args.timing == Timing::Recorded).then(|| {
@@ -192,8 +185,8 @@ fn replay(args: &Args, launched: Option<Launched>, rank: u32) -> Result<(), Stop
         begun: Instant::now(),
         progress: Arc::clone(&progress),
         notes,
-        steps: Vec::new(),
-        markers: cut.as_ref().map_or(0, Cut::all),
+        prediction: Prediction::default(),
+        steps: cut.as_ref().map_or(0, Cut::all),
         left_out: cut.as_ref().map_or(0, Cut::left_out),
         computation: computation.as_ref().map(|computation| (computation.measured, computation.calls)),
     };
@@ -201,23 +194,26 @@ fn replay(args: &Args, launched: Option<Launched>, rank: u32) -> Result<(), Stop
     let process = &own.trace.process;
     let outside_ns = computation.as_ref().map_or(0.0, |computation| computation.outside_ns);
     let sleeps = process.processor_ns > 0 && (process.processor_ns as f64) < outside_ns / 2.0;
-    let mut running = cut.clone();
+    let (mut running, mut pace) = (cut.clone(), None);
     for call in calls() {
         let call = call.map_err(|error| Stop::At("reading".into(), Problem::Damaged(error.to_string())))?;
         let name = call.function.name();
         let computed = computation.as_mut().map(|computation| computation.before(&call)).unwrap_or_default();
-        if let Some(cut) = &mut running {
-            if !cut.plays(&call) {
-                continue;
-            }
-            if cut.begins(&call) {
-                state.steps.push(Instant::now());
-            }
-        }
+        let place = running.as_mut().map_or(Place::Played(false), |cut| cut.place(&call));
         if state.private.is_some() {
-            compute(computed, sleeps);
+            state.prediction.compute(computed, place == Place::LeftOut);
         }
-        let place = |problem| Stop::At(format!("call {} {}", call.seq, shown(&call)), problem);
+        if place == Place::LeftOut {
+            continue;
+        }
+        if place == Place::Played(true) {
+            state.prediction.begin(state.begun.elapsed());
+        }
+        if state.private.is_some() && args.timing == Timing::Recorded {
+            let left = pace.get_or_insert_with(|| Pace::new(state.begun)).compute(computed, Instant::now());
+            compute(left, sleeps);
+        }
+        let at = |problem| Stop::At(format!("call {} {}", call.seq, shown(&call)), problem);
         if name == "MPI_Finalize" {
             state.end(&mut player);
         }
@@ -228,7 +224,9 @@ fn replay(args: &Args, launched: Option<Launched>, rank: u32) -> Result<(), Stop
         {
             player.files.expect(file);
         }
-        player.play(&call).map_err(place)?;
+        let before = player.in_calls;
+        player.play(&call).map_err(at)?;
+        pace.iter_mut().for_each(|pace| pace.call(player.in_calls - before));
         if call.function.spec().class == Class::Lifecycle && ffi::is_running() {
             state.begin(&player)?;
         }
@@ -314,10 +312,9 @@ struct State<'a> {
     begun: Instant,
     progress: Arc<Progress>,
     notes: Vec<String>,
-    /// Begin of each step, where these are counted.
-    steps: Vec<Instant>,
-    /// Calls that begin a step, of this rank.
-    markers: u64,
+    prediction: Prediction,
+    /// Steps of this rank.
+    steps: u64,
     /// Steps that are not replayed.
     left_out: u64,
     /// Calls whose computation was measured, and all, where computation is replayed.
@@ -352,13 +349,10 @@ impl State<'_> {
         self.progress.wait_for_ranks();
         let private = Private::new();
         // No rank opens a file before the directory is there.
-        let [most, least] = self.ends_of(private, self.markers);
+        let [most, least] = self.ends_of(private, self.steps);
         self.progress.leave();
         if most != least {
-            return Err(refuse(format!(
-                "--steps: ranks make the call that begins a step {least} to {most} times: it does not begin the steps \
-                 of all ranks"
-            )));
+            return Err(refuse(format!("--steps: ranks show {least} to {most} steps")));
         }
         self.private = Some(private);
         self.begun = Instant::now();
@@ -373,23 +367,17 @@ impl State<'_> {
         [ends[0], u64::MAX - ends[1]]
     }
 
-    /// Mean length of a step, without the first, which warms up, and the last, behind what is left out.
-    fn step_ns(&self) -> u64 {
-        let [_, second, .., last, _] = &self.steps[..] else { return 0 };
-        let number = self.steps.len() as u32 - 3;
-        (last.duration_since(*second) / number.max(1)).as_nanos() as u64
-    }
-
     /// Before `MPI_Finalize`.
     fn end(&mut self, player: &mut Player<'_>) {
         let Some(private) = self.private.take() else { return };
         self.progress.wait_for_ranks();
-        let mut elapsed = [self.begun.elapsed().as_nanos() as u64];
-        private.largest(&mut elapsed, self.rank);
+        let elapsed = self.begun.elapsed();
+        let whole = self.prediction.whole(elapsed, self.left_out);
+        let rest = self.prediction.rest_of_step();
+        let mut slowest = [elapsed, whole, rest].map(|time| time.as_nanos() as u64);
+        private.largest(&mut slowest, self.rank);
+        let [elapsed_ns, whole_ns, rest_ns] = slowest;
         player.measured.gather(private, self.rank);
-        let step_ns = self.step_ns();
-        let mut step = [step_ns];
-        private.largest(&mut step, self.rank);
         let (measured, all) = self.computation.unwrap_or_default();
         let mut sums = [measured, all];
         private.sum(&mut sums, self.rank);
@@ -404,21 +392,26 @@ impl State<'_> {
                 sums[0], sums[1]
             ));
         }
-        let predicted = (self.args.steps.is_some()).then(|| elapsed[0] + self.left_out * step[0]);
-        if let Some(predicted) = predicted {
+        let predicted_ns = self.args.steps.map(|_| whole_ns);
+        if predicted_ns.is_some() {
+            let computation = match self.computation {
+                Some(_) => "their own computation as recorded and",
+                None => "no computation and",
+            };
             self.notes.push(format!(
-                "{} steps left out; with them {}, if each takes as long as those from the second on, {}",
+                "{} steps left out; with them {}, if each takes {computation} up to {}, the mean rest of those from the \
+                 second on",
                 self.left_out,
-                report::seconds(predicted),
-                report::seconds(step[0]),
+                report::seconds(whole_ns),
+                report::seconds(rest_ns),
             ));
         }
         player.files.end();
         let report = Report {
             run: self.run,
             measured: &player.measured,
-            replayed_ns: elapsed[0],
-            predicted_ns: predicted,
+            replayed_ns: elapsed_ns,
+            predicted_ns,
             notes: std::mem::take(&mut self.notes),
         };
         match self.args.json {

@@ -1,13 +1,14 @@
 //! Issues the recorded calls of a rank.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ampl_core::mpi::constants::{self, AbiFamily, Set};
 use ampl_core::mpi::{Class, Direction, FUNCTION_COUNT, Function, Kind, Length, ObjectKind, Param};
 use ampl_core::value::Value;
 use ampl_reader::Call;
 use ampl_replay::completions::{completed, input, is_failed_poll, output, requests_of};
+use ampl_replay::content::is_left_out;
 use ampl_replay::wildcards::{Sources, is_wildcard};
 
 use super::buffers;
@@ -30,6 +31,8 @@ pub struct Player<'a> {
     pub memory: Memory,
     pub files: Files,
     pub measured: Measured,
+    /// Time in calls, with what these wait for.
+    pub in_calls: Duration,
     words: Words,
     routines: Vec<Option<Routine>>,
     /// Binary interfaces that gave the trace's constants their meaning, and that of this MPI.
@@ -58,6 +61,7 @@ impl<'a> Player<'a> {
             memory,
             files: setting.files,
             measured: Measured::default(),
+            in_calls: Duration::ZERO,
             words: Words::default(),
             routines: vec![None; FUNCTION_COUNT],
             families: (setting.family, ffi::family()),
@@ -74,7 +78,7 @@ impl<'a> Player<'a> {
     pub fn play(&mut self, call: &Call) -> Result<(), Problem> {
         let function = call.function;
         let name = function.name();
-        if is_failed_poll(call) || function.spec().class == Class::CountOnly || is_left_out(name) {
+        if is_failed_poll(call) || is_left_out(function) {
             return Ok(());
         }
         if name == "MPI_Abort" {
@@ -100,6 +104,7 @@ impl<'a> Player<'a> {
         };
         self.prepare(call, pinned)?;
         self.progress.enter(call);
+        let entered = Instant::now();
         let masked = self.await_outcome(call)?;
         let begun = Instant::now();
         let mut code = routine.call(self.words.all());
@@ -108,6 +113,7 @@ impl<'a> Player<'a> {
             code = routine.call(self.words.all());
         }
         self.measured.add(function, begun.elapsed());
+        self.in_calls += entered.elapsed();
         if code != 0 && call.code == 0 {
             return Err(Problem::Failed(code));
         }
@@ -420,15 +426,6 @@ impl<'a> Player<'a> {
             _ => {}
         }
     }
-}
-
-/// True for functions that a replay leaves out: they move no data, and their arguments mean nothing here.
-fn is_left_out(name: &str) -> bool {
-    name.starts_with("MPI_T_")
-        || name.starts_with("MPI_Abi_")
-        || name.starts_with("MPI_Status_c2f")
-        || name.starts_with("MPI_Status_f")
-        || name.starts_with("MPI_Register_datarep")
 }
 
 fn element(value: Option<&Value>, at: usize) -> Option<&Value> {

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::find::{Finder, Found};
 use super::flow_graph::Set;
+use super::iterations::Iterations;
 use super::regular::Regular;
 use super::repetition::{Repetition, longest};
 use super::sequence::{Anchor, Flow, Sequence, Slice, Token};
@@ -75,6 +76,8 @@ pub struct Steps {
     pub may_hold: u64,
     /// Calls inside the loop by shape.
     pub by_shape: BTreeMap<u32, u64>,
+    /// Calls that begin the steps.
+    pub iterations: Iterations,
 }
 
 /// Reason why a thread's loop is not known.
@@ -113,6 +116,7 @@ impl Calls<'_> {
     fn without(&self, mut steps: Steps, warm_up: &WarmUp) -> Steps {
         steps.steps -= warm_up.steps;
         steps.warm_up += warm_up.steps;
+        steps.iterations.warm_up = warm_up.steps;
         for &(shape, calls) in &warm_up.calls {
             let function = self.functions[shape as usize];
             if let Some(sum) = steps.functions.get_mut(&function) {
@@ -205,8 +209,10 @@ impl Calls<'_> {
             true => 1,
             false => steps_of_iteration(&flow, first, &function).max(found.repeats),
         };
+        let each = by_arguments.then(|| calls(&found.inside) / found.steps.max(1));
         Steps {
             may_hold,
+            iterations: Iterations::of(sequence, found, each),
             steps: found.steps,
             warm_up: warm_up(&flow, &sequence.flow(&found.before), found.steps),
             calls: calls(&found.inside),

@@ -82,6 +82,23 @@ fn ranks_agree_or_are_named() {
 }
 
 #[test]
+fn each_rank_has_calls_that_begin_its_steps() {
+    // The first rank sends before it receives; the other one receives first, behind polls that find nothing. Sends begin
+    // the steps of both.
+    let calls = [INIT, (ids::MPI_TEST, None), (ids::MPI_SEND, Some(1)), (ids::MPI_RECV, Some(1)), END];
+    let order = |number: u32| match number {
+        0 => [vec![0], [2, 3].repeat(5), vec![4]].concat(),
+        _ => [vec![0, 1, 1], [3, 2].repeat(5), vec![4]].concat(),
+    };
+    let all = job((0..2).map(|number| rank(number, &calls, &order(number), CALL_MISS)));
+    let found = of(&all);
+    let begins = |rank: u32| found.begins(rank)?.calls(&all.rank(rank)?);
+    assert_eq!(begins(0), Some(vec![1, 3, 5, 7, 9]));
+    assert_eq!(begins(1), Some(vec![4, 6, 8, 10, 12]));
+    assert_eq!(begins(2), None);
+}
+
+#[test]
 fn ranks_with_gaps_do_not_contradict_others() {
     let cut_off = |number: u32, steps: usize| {
         let calls = [INIT, (ids::MPI_BARRIER, None), SUM, (Function(GAP), None), END];

@@ -1,6 +1,6 @@
 //! Random programs, which know their steps.
 
-use ampl_trace::loops::{Finder, Found, MOST_WORK, Sequence, Set, Token};
+use ampl_trace::loops::{Finder, Found, Iterations, MOST_WORK, Sequence, Set, Token};
 use proptest::prelude::*;
 
 use super::grammar;
@@ -17,6 +17,10 @@ fn found_with(calls: &[u32], encloses: &dyn Fn(&Set, &Set) -> bool) -> Option<Fo
     let sum =
         [&found.before, &found.inside, &found.after].map(|slice| sequence.calls(slice)).iter().sum::<u64>();
     assert_eq!(sum, calls.len() as u64, "all calls are before, in or behind it");
+    let iterations = Iterations::of(&sequence, &found, None);
+    let mut walk = iterations.walk(&tokens);
+    let begun = calls.iter().filter(|&&call| walk.begins(call)).count() as u64;
+    assert_eq!(begun, found.steps, "each step has a call that begins it");
     Some(found)
 }
 
