@@ -66,7 +66,7 @@ pub enum Problem {
     WaitsInVain {
         /// The ranks.
         on: RankSet,
-        /// Those of them that had come to `MPI_Finalize`.
+        /// Ranks of them that had come to `MPI_Finalize`.
         ended: RankSet,
     },
     /// The rank ended the job by `MPI_Abort`.

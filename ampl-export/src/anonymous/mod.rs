@@ -64,6 +64,7 @@ fn process(names: &mut Names, process: &mut Process) {
         agent_failures: _,
         gave_up: _,
         own_ns: _,
+        polling_ns: _,
         begin_ns: _,
         end_ns: _,
         end_wait_ns: _,

@@ -19,7 +19,7 @@ pub struct Iterations {
 /// Calls that begin an iteration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Begin {
-    /// Those of the anchor; of neighbours that are one the first.
+    /// Calls of the anchor; of neighbours that are one the first.
     At(Anchor),
     /// One of so many.
     Every(u64),
