@@ -9,7 +9,8 @@
  *   types          rank 1 frees one of two datatypes
  *   persistent     rank 1 makes a persistent receive, completes it, and does not free it
  *   elements       rank 1 reduces floating-point numbers, the others whole ones
- *   objects        a window and a file are left; rank 1 frees one of two groups and error handlers
+ *   objects        a file is left; rank 1 frees one of two groups and error handlers
+ *   window         a window is left
  *   after          behind all else rank 1 receives from rank 0, which has ended: the job hangs
  *   abort          rank 1 ends the job
  * All ranks take part in an exchange and in collectives without faults.
@@ -21,13 +22,11 @@
 
 static void ignore(MPI_Comm *comm, int *code, ...) { (void) comm, (void) code; }
 
-/* All ranks leave a window and a file; rank 1 one of two groups and error handlers. */
-static void objects(int rank, void *memory) {
-    MPI_Win window;
+/* All ranks leave a file; rank 1 one of two groups and error handlers. */
+static void objects(int rank) {
     MPI_File file;
     MPI_Group group[2];
     MPI_Errhandler handler[2];
-    MPI_Win_create(memory, sizeof(int), 1, MPI_INFO_NULL, WORLD, &window);
     MPI_File_open(WORLD, "faults_planted.data", MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL,
                   &file);
     for (int number = 0; rank == 1 && number < 2; number++) {
@@ -62,7 +61,11 @@ int main(int argc, char **argv) {
         if (strcmp(kind, "elements") == 0) {
             MPI_Allreduce(&out, &in, 1, rank == 1 ? MPI_FLOAT : MPI_INT, MPI_SUM, WORLD);
         }
-        if (strcmp(kind, "objects") == 0) objects(rank, &kept);
+        if (strcmp(kind, "objects") == 0) objects(rank);
+        if (strcmp(kind, "window") == 0) {
+            MPI_Win window;
+            MPI_Win_create(&kept, sizeof kept, 1, MPI_INFO_NULL, WORLD, &window);
+        }
         if (rank != 1) continue;
         if (strcmp(kind, "abort") == 0) MPI_Abort(WORLD, 3);
         if (strcmp(kind, "request") == 0) MPI_Irecv(&never, 1, MPI_INT, 2, 4, WORLD, &request);

@@ -1,5 +1,6 @@
 //! Compares what is matched, and follows objects.
 
+use std::collections::hash_map::Entry;
 use std::hash::{Hash, Hasher};
 
 use ampl_core::mpi::constants::{self, AbiFamily};
@@ -40,7 +41,8 @@ pub struct Checker {
     truncate: Option<i64>,
     /// MPICH has the class of an error in its code's last seven bits.
     class_mask: i64,
-    live: FxHashMap<(u32, Object, u64), At>,
+    /// First call that made them, and how often they were made and not freed: one group may have several references.
+    live: FxHashMap<(u32, Object, u64), (At, u64)>,
     freed: FxHashSet<Object>,
     /// Pairs and sets of calls that have been compared.
     seen: FxHashSet<(Key, Key)>,
@@ -98,11 +100,13 @@ impl Checker {
             self.found.into_iter().map(|(at, found)| (at, problem(found))).collect();
         // By place: each object of a loop has a signature of its own.
         let mut leaked: FxHashMap<Maker, (At, u64)> = FxHashMap::default();
-        for (&(rank, object, _), at) in self.live.iter().filter(|((rank, ..), _)| !is_lost(*rank)) {
+        for (&(rank, object, _), (at, references)) in
+            self.live.iter().filter(|((rank, ..), _)| !is_lost(*rank))
+        {
             let own = self.effects.get(&(rank, at.thread)).and_then(|own| own.get(at.terminal as usize));
             let place = own.map_or((0, 0), |own| own.place);
             let sum = leaked.entry((rank, at.thread, object, place)).or_insert((*at, 0));
-            sum.1 += 1;
+            sum.1 += references;
             if at.seq < sum.0.seq {
                 sum.0 = *at;
             }
@@ -117,14 +121,19 @@ impl Checker {
 impl Visitor for Checker {
     type Stamp = ();
 
-    fn enter(&mut self, _: u32, at: &At, _: u64, terminal: &Terminal) {
+    fn enter(&mut self, _: u32, at: &At, count: u64, terminal: &Terminal) {
         let own = self.effects.get(&(at.rank, at.thread)).and_then(|own| own.get(at.terminal as usize));
         match own.and_then(|own| own.effect) {
             Some(Effect::Makes(object, word)) => {
-                self.live.insert((at.rank, object, word), *at);
+                self.live.entry((at.rank, object, word)).or_insert((*at, 0)).1 += count;
             }
             Some(Effect::Frees(object, word)) => {
-                self.live.remove(&(at.rank, object, word));
+                if let Entry::Occupied(mut live) = self.live.entry((at.rank, object, word)) {
+                    live.get_mut().1 = live.get().1.saturating_sub(count);
+                    if live.get().1 == 0 {
+                        live.remove();
+                    }
+                }
                 self.freed.insert(object);
             }
             None => {}

@@ -162,7 +162,8 @@ fn windows_files_groups_and_handlers_that_are_left_are_found() {
         let null = |kind, name| predefined(kind, name);
         // Words: base, size, unit, info, communicator, window.
         own.call("MPI_Win_create", 1, &[0, 80, 8, null(ObjectKind::Info, "MPI_INFO_NULL"), world(), 3]);
-        for word in [4, 5] {
+        // The same group twice, as some libraries give it.
+        for word in [4, 4] {
             own.call("MPI_Comm_group", 2, &[world(), word]);
         }
         own.call("MPI_Group_free", 3, &[4, null(ObjectKind::Group, "MPI_GROUP_NULL")]);
