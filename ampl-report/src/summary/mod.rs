@@ -188,7 +188,7 @@ fn moved(out: &mut Page, trace: &Trace) {
 /// Time that ampl took, as it measured itself, in words.
 pub fn own_time(trace: &Trace) -> String {
     let calls = trace.calls();
-    let Overhead { agent_ns, share, windows_share, per_call_ns, own, .. } = Overhead::of(trace, calls);
+    let Overhead { agent_ns, share, per_call_ns, own, .. } = Overhead::of(trace, calls);
     let mut text = format!("{} of processor time", duration(agent_ns as f64));
     if let (Some(share), Some(job)) = (own.processor_share, own.processor_ns) {
         let _ = write!(text, ", {} of the job's {}", percent(share), duration(job as f64));
@@ -203,8 +203,9 @@ pub fn own_time(trace: &Trace) -> String {
     if let Some(share) = share {
         let _ = write!(text, "; {} of the ranks' time", percent(share));
     }
-    if let (true, Some(share)) = (own.polling_ns > 0, windows_share) {
+    if let (1.., Some(share)) = (own.polling_ns, share) {
         let polling = duration(own.polling_ns as f64);
+        let share = share * (agent_ns.saturating_sub(own.polling_ns) as f64 / agent_ns.max(1) as f64);
         let _ = write!(
             text,
             " ({polling} of it in polls that found nothing, which nobody waits for, else {})",
