@@ -69,13 +69,7 @@ impl Content {
     /// The calls are damaged.
     pub fn of(rank: &Rank<'_>) -> Result<Self, String> {
         let sources = Sources::new(rank.calls().map_while(Result::ok));
-        let mut names = Names {
-            sources,
-            live: HashMap::new(),
-            used: HashMap::new(),
-            persistent: BTreeSet::new(),
-            unset: BTreeSet::new(),
-        };
+        let mut names = Names::new(sources);
         let mut known: HashMap<String, u32> = HashMap::new();
         let (mut builder, mut hasher, mut calls) = (Builder::new(), DefaultHasher::new(), 0);
         for call in rank.calls() {
@@ -111,6 +105,12 @@ struct Names<I> {
 }
 
 impl<I: Iterator<Item = Call>> Names<I> {
+    /// No names; wildcards have the sources that `sources` tells.
+    fn new(sources: Sources<I>) -> Self {
+        let (live, used) = (HashMap::new(), HashMap::new());
+        Self { sources, live, used, persistent: BTreeSet::new(), unset: BTreeSet::new() }
+    }
+
     /// The call as text; objects that it makes are named behind it, and those that it ends have no name any more.
     fn text(&mut self, call: &Call) -> String {
         let function = call.function.name();
@@ -210,13 +210,7 @@ mod tests {
 
     fn texts(calls: &[Call]) -> Vec<String> {
         let sources = Sources::new(calls.iter().cloned());
-        let mut names = Names {
-            sources,
-            live: HashMap::new(),
-            used: HashMap::new(),
-            persistent: BTreeSet::new(),
-            unset: BTreeSet::new(),
-        };
+        let mut names = Names::new(sources);
         calls.iter().map(|call| names.text(call)).collect()
     }
 

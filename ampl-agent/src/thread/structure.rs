@@ -139,6 +139,14 @@ impl Thread {
         Some(outcome)
     }
 
+    /// As [`Thread::repeated`], of a poll that has found nothing: it is found wherever it comes.
+    #[inline]
+    pub fn repeated_poll(&mut self, poll: &Poll<'_>) -> Option<Outcome> {
+        let outcome = self.polls.find(poll)?;
+        self.signatures.advance(outcome.terminal.number);
+        Some(outcome)
+    }
+
     /// A repeated call of `terminal` comes next.
     pub fn follow_terminal(&mut self, terminal: u32) {
         self.signatures.advance(terminal);

@@ -199,13 +199,16 @@ unsafe fn finish(
     let says_nothing_new = || flags == CALL_MISS || value.is_some() || says_nothing_new(plan, words);
     let tells = call.code == 0 && says_nothing_new() && state.thread.records();
     let generation = hot_state::generation();
+    let address = call.address;
     // A failed poll of requests says no more than which requests.
     let asks = tells && flags == CALL_MISS && plan.rest.asks;
     let telling = plan.telling.and_then(|telling| words.get(..usize::from(telling)));
     let telling = telling.filter(|_| tells && !asks);
-    let given =
-        telling.map(|words| Given { function, flags, address: call.address, generation, words, value });
-    let repeated = given.and_then(|given| state.thread.repeated(&given));
+    let given = telling.map(|words| Given { function, flags, address, generation, words, value });
+    let repeated = match given {
+        None if asks => state.thread.repeated_poll(&poll_of(state.named.words(), function, address)),
+        given => given.and_then(|given| state.thread.repeated(&given)),
+    };
     let (sent, received) = match repeated {
         Some(came) => (came.sent, came.received),
         None if call.code == 0 => traffic(state, plan, words),
@@ -240,8 +243,9 @@ unsafe fn finish(
             state.thread.repeats(&given, &Came { terminal, sent, received });
         }
         if let (true, Some(terminal)) = (asks, terminal) {
-            let poll = Poll { function, address: call.address, generation, requests: state.named.words() };
-            state.thread.polls(&poll, &Came { terminal, sent, received });
+            state
+                .thread
+                .polls(&poll_of(state.named.words(), function, address), &Came { terminal, sent, received });
         }
     }
     // A failed completion may have completed some of its requests all the same.
@@ -259,6 +263,12 @@ unsafe fn finish(
     let found = Found { flags, terminal, repeats: repeated.is_some(), bytes: (sent, received) };
     // SAFETY: the caller's promise.
     unsafe { settle(state, function, plan, words, call, &found, followed) }
+}
+
+/// The poll of `requests` by `function` from `address`.
+#[inline(always)]
+pub fn poll_of(requests: &[u64], function: Function, address: u64) -> Poll<'_> {
+    Poll { function, address, generation: hot_state::generation(), requests }
 }
 
 /// The record of a call that has returned.

@@ -9,7 +9,6 @@
 //! Threads are plain only where ticks are of the time-stamp counter. The short way does not allocate, wait or panic, here
 //! as there; what follows requests is contained.
 
-use ampl_agent::polls::Poll;
 use ampl_agent::repeats::{Given, Outcome};
 use ampl_agent::thread::{Settled, Span};
 use ampl_trace::record::CALL_MISS;
@@ -270,12 +269,7 @@ unsafe fn asks(
     if handles != after {
         return false;
     }
-    let poll = Poll {
-        function: symbol.function,
-        address: begun.address,
-        generation: hot_state::generation(),
-        requests: named.words(),
-    };
+    let poll = hooks::poll_of(named.words(), symbol.function, begun.address);
     let Some(outcome) = thread.foresee_poll(&poll, span) else { return false };
     let done = state.thread.leave_shortly(begun.site, CALL_MISS, &outcome, span);
     if done {
