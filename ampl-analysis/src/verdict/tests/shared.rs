@@ -28,6 +28,13 @@ fn a_little_imbalance_that_moves_is_not_the_program_s() {
 }
 
 #[test]
+fn a_rank_that_computes_a_little_more_is_not_named() {
+    let slow = |more: f64| job(8, 20, move |_, rank| if rank == 5 { 0.8 + more } else { 0.8 });
+    assert_eq!(of(&slow(0.1))[0].kind(), Kind::SlowRank);
+    assert_eq!([kinds(slow(0.1)), kinds(slow(0.15))], [[Kind::Nothing], [Kind::SlowRank]]);
+}
+
+#[test]
 fn ranks_that_compute_more_stand_before_waiting_elsewhere() {
     let trace = || {
         let mut trace = job(8, 20, |_, rank| if rank == 5 { 0.4 } else { 0.25 });
