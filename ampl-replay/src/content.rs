@@ -1,12 +1,13 @@
 //! The communication of a rank, compressed anew: equal for a run and for the recorded replay of it.
 //!
-//! Buffers and call sites are erased, objects are named in the order of their making, polls that found nothing are
+//! Buffers and call sites are erased, constants have their names, objects are named in the order of their making, polls that found nothing are
 //! dropped, and receives from any source have the source that they got.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hasher as _};
 
+use ampl_core::mpi::constants::{AbiFamily, Set};
 use ampl_core::mpi::{Class, Function};
 use ampl_core::value::{ObjectKind, Value};
 use ampl_reader::grammar::Builder;
@@ -63,13 +64,13 @@ pub struct Content {
 }
 
 impl Content {
-    /// The content of the calls of `rank`.
+    /// The content of the calls of `rank`, whose constants are those of `family`.
     ///
     /// # Errors
     /// The calls are damaged.
-    pub fn of(rank: &Rank<'_>) -> Result<Self, String> {
+    pub fn of(rank: &Rank<'_>, family: Option<AbiFamily>) -> Result<Self, String> {
         let sources = Sources::new(rank.calls().map_while(Result::ok));
-        let mut names = Names::new(sources);
+        let mut names = Names::new(sources, family);
         let mut known: HashMap<String, u32> = HashMap::new();
         let (mut builder, mut hasher, mut calls) = (Builder::new(), DefaultHasher::new(), 0);
         for call in rank.calls() {
@@ -95,6 +96,8 @@ impl Content {
 
 /// Names of objects in the order of their making: of each kind the lowest number that is free.
 struct Names<I> {
+    /// Binary interface that gave constants their numbers.
+    family: Option<AbiFamily>,
     sources: Sources<I>,
     live: HashMap<(ObjectKind, u64), u64>,
     used: HashMap<ObjectKind, BTreeSet<u64>>,
@@ -105,10 +108,10 @@ struct Names<I> {
 }
 
 impl<I: Iterator<Item = Call>> Names<I> {
-    /// No names; wildcards have the sources that `sources` tells.
-    fn new(sources: Sources<I>) -> Self {
+    /// No names; wildcards have the sources that `sources` tells, constants the numbers of `family`.
+    fn new(sources: Sources<I>, family: Option<AbiFamily>) -> Self {
         let (live, used) = (HashMap::new(), HashMap::new());
-        Self { sources, live, used, persistent: BTreeSet::new(), unset: BTreeSet::new() }
+        Self { family, sources, live, used, persistent: BTreeSet::new(), unset: BTreeSet::new() }
     }
 
     /// The call as text; objects that it makes are named behind it, and those that it ends have no name any more.
@@ -122,6 +125,7 @@ impl<I: Iterator<Item = Call>> Names<I> {
                 (_, Value::Name(value)) if value == "MPI_IN_PLACE" => text += value,
                 _ if is_place => {}
                 (Some(source), _) if *name == "source" => _ = write!(text, "{source}"),
+                (_, Value::Int(number)) => text += &self.number(call.function, name, *number),
                 _ => self.write(&mut text, value),
             }
             text.push(',');
@@ -155,6 +159,13 @@ impl<I: Iterator<Item = Call>> Names<I> {
             }
         }
         text
+    }
+
+    /// A number, or the name of the constant that it is: each MPI has its own numbers.
+    fn number(&self, function: Function, param: &'static str, number: i64) -> String {
+        let set = Set::of_parameter(function, param);
+        let named = set.zip(self.family).and_then(|(set, family)| set.named(param, family, number));
+        named.map_or_else(|| number.to_string(), |name| name.to_string())
     }
 
     fn write(&self, text: &mut String, value: &Value) {
@@ -210,7 +221,7 @@ mod tests {
 
     fn texts(calls: &[Call]) -> Vec<String> {
         let sources = Sources::new(calls.iter().cloned());
-        let mut names = Names::new(sources);
+        let mut names = Names::new(sources, Some(AbiFamily::Mpich));
         calls.iter().map(|call| names.text(call)).collect()
     }
 

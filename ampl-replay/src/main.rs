@@ -66,7 +66,7 @@ fn compare(replay: &Path, run: &Path) -> Result<bool, String> {
     let (run, replay) = (open(run)?, open(replay)?);
     let content = |of: &Run, rank: u32| -> Result<Content, String> {
         let rank = of.rank(rank).ok_or_else(|| format!("nothing is recorded of rank {rank}"))?;
-        Content::of(&rank)
+        Content::of(&rank, of.info().abi_family())
     };
     let mut differ = 0;
     println!("{:>8} {:>12} {:>18} {:>18}", "rank", "calls", "run", "replay");

@@ -77,7 +77,7 @@ impl Canonical {
 
     fn take(&mut self, call: &Value) {
         let (function, args, out) = (call["fn"].as_str().unwrap(), &call["args"], &call["out"]);
-        let polls = ["_Test", "_test", "probe"].iter().any(|part| function.contains(part));
+        let polls = ["_Test", "_test", "probe", "MPI_Parrived"].iter().any(|part| function.contains(part));
         let asks = ["MPI_Test_cancelled", "MPI_Comm_test_inter"].contains(&function);
         if polls && !asks && out["flag"] == false || out["outcount"] == 0 {
             return;
