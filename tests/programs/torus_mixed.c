@@ -32,6 +32,8 @@ int main(int argc, char **argv)
     int north = at(row - 1, column), south = at(row + 1, column);
     int west = at(row, column - 1), east = at(row, column + 1);
     double out[CELLS] = {0}, in[CELLS], sum = rank;
+    int dims[2] = {rows, 0};
+    MPI_Dims_create(size, 2, dims);
     MPI_Request persistent[2];
     MPI_Send_init(out, CELLS, MPI_DOUBLE, east, 3, MPI_COMM_WORLD, &persistent[0]);
     MPI_Recv_init(in, CELLS, MPI_DOUBLE, west, 3, MPI_COMM_WORLD, &persistent[1]);

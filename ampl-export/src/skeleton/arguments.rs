@@ -162,17 +162,14 @@ impl Calls<'_> {
                         value
                     }
                 }
-                (kind, direction, _) => {
-                    let table = self.array(spec, param, given, out)?;
-                    match (table, direction) {
-                        (None, _) if param.name.ends_with("weights") => "MPI_UNWEIGHTED".into(),
-                        (None, _) => "NULL".into(),
-                        (Some(table), Direction::In) => table,
-                        (Some(_), _) => {
-                            format!("({}[]){{{}}}", c_type(kind), self.values(spec, param, given)?)
-                        }
-                    }
+                (kind, Direction::InOut, _) if !given.is_empty() => {
+                    format!("({}[]){{{}}}", c_type(kind), self.values(spec, param, given)?)
                 }
+                _ => match self.array(spec, param, given, out)? {
+                    None if param.name.ends_with("weights") => "MPI_UNWEIGHTED".into(),
+                    None => "NULL".into(),
+                    Some(table) => table,
+                },
             });
         }
         let call = format!("{name}({});", words.join(", "));
@@ -289,6 +286,7 @@ impl Calls<'_> {
         given: &Columns,
     ) -> Result<String, Refusal> {
         let one = |(_, column): &(Argument, Vec<(u32, i64)>)| {
+            self.check(spec, param, column)?;
             let first = column.first().map_or(0, |&(_, value)| value);
             let same = column.iter().all(|&(_, value)| value == first);
             same.then(|| self.shown(spec, param, first)).ok_or(Refusal::Differs(spec.name, param.name))
