@@ -51,8 +51,30 @@ pub enum Value {
     },
     /// Several values.
     List(Vec<Value>),
+    /// Several numbers of which only this is stored.
+    Spread(Spread),
     /// The program passed no object (`MPI_STATUS_IGNORE`, a null pointer).
     Absent,
+}
+
+/// Mean and ends of several numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// Number of numbers, at least 1.
+    pub count: u64,
+    /// Their sum.
+    pub sum: i64,
+    /// The least of them.
+    pub min: i64,
+    /// The largest of them.
+    pub max: i64,
+}
+
+impl Spread {
+    /// Mean of the numbers.
+    pub fn mean(&self) -> f64 {
+        self.sum as f64 / self.count as f64
+    }
 }
 
 impl std::fmt::Display for Value {
@@ -81,6 +103,10 @@ impl std::fmt::Display for Value {
                     value.fmt(f)?;
                 }
                 f.write_str("]")
+            }
+            Self::Spread(spread) => {
+                let Spread { min, max, .. } = spread;
+                write!(f, "{{mean: {}, min: {min}, max: {max}}}", spread.mean())
             }
             Self::Absent => f.write_str("-"),
         }
@@ -112,6 +138,13 @@ impl Serialize for Value {
                 map.end()
             }
             Self::List(values) => serializer.collect_seq(values),
+            Self::Spread(spread) => {
+                let mut map = serializer.serialize_map(Some(3))?;
+                map.serialize_entry("mean", &spread.mean())?;
+                map.serialize_entry("min", &spread.min)?;
+                map.serialize_entry("max", &spread.max)?;
+                map.end()
+            }
             Self::Absent => serializer.serialize_none(),
         }
     }

@@ -1,9 +1,11 @@
 //! A run that is read on demand.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use ampl_core::message::Decision;
+use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::plan::Plan;
 use ampl_trace::communicators::Communicators;
 use ampl_trace::decode::{Calls, Events};
@@ -160,6 +162,18 @@ impl Run {
     /// The plan that the job agreed on; `None` where its configuration cannot be read.
     pub fn plan(&self) -> Option<Plan> {
         directory::plan(&self.info)
+    }
+
+    /// Functions that the run calls and of whose counts it has means only: see `trace.values`.
+    pub fn aggregated(&self) -> Vec<Function> {
+        if self.plan().is_none_or(|plan| plan.config.trace.exact_values) {
+            return Vec::new();
+        }
+        let processes = self.ranks().into_iter().filter_map(|rank| self.process(rank));
+        let called = processes.flat_map(|process| process.calls.iter().filter(|(_, calls)| *calls > 0));
+        let known = called.filter(|(function, _)| usize::from(*function) < FUNCTION_COUNT);
+        let functions: BTreeSet<Function> = known.map(|(function, _)| Function(*function)).collect();
+        functions.into_iter().filter(|function| function.counts_ranks()).collect()
     }
 
     /// The calls of all ranks.

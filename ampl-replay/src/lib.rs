@@ -19,6 +19,7 @@ pub mod computation;
 pub mod content;
 pub mod launcher;
 pub mod refusal;
+pub mod shares;
 pub mod steps;
 pub mod wildcards;
 

@@ -43,6 +43,8 @@ pub enum Refusal {
     Function(&'static str),
     /// A function that this MPI lacks.
     Lacking(&'static str),
+    /// Functions of whose counts only means are there.
+    Aggregated(Vec<&'static str>),
     /// Calls of MPI's extensions, which are not seen.
     Hidden(String),
 }
@@ -111,6 +113,12 @@ impl fmt::Display for Refusal {
             ),
             Self::Function(name) => write!(f, "{name} is called: the other program is not in the trace"),
             Self::Lacking(name) => write!(f, "{name} is called, which this MPI library lacks"),
+            Self::Aggregated(names) => write!(
+                f,
+                "the run was recorded with trace.values = \"aggregate\": it has only the mean of the counts of {}; \
+                 --aggregate-values replays these with counts that ranks agree on",
+                names.join(", ")
+            ),
             Self::Hidden(names) => write!(f, "the program uses {names}, whose calls are not recorded"),
         }
     }
@@ -125,6 +133,10 @@ pub fn refusals(run: &Run, started: Option<u32>, lacks: impl Fn(Function) -> boo
     }
     if run.plan().is_some_and(|plan| plan.config.trace.structure != Keep::All) {
         found.push(Refusal::Kept);
+    }
+    let aggregated = run.aggregated();
+    if !aggregated.is_empty() {
+        found.push(Refusal::Aggregated(aggregated.into_iter().map(Function::name).collect()));
     }
     let ranks = run.ranks();
     let absent: Vec<u32> = (0..recorded).filter(|rank| ranks.binary_search(rank).is_err()).collect();

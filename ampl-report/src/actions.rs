@@ -22,8 +22,9 @@ pub fn refused(refusal: &Refusal) -> (String, &'static str) {
         Refusal::Function(name) => {
             (format!("{name} is called, which these actions lack"), "replay the run with ampl-replay")
         }
-        Refusal::Bytes(name) => {
-            (format!("the bytes of {name} are not known"), "record the making of its datatype")
-        }
+        Refusal::Bytes(name) => (
+            format!("the bytes of {name} are not known"),
+            "record the making of its datatype, and its counts with trace.values = \"exact\"",
+        ),
     }
 }

@@ -13,6 +13,7 @@ use crate::record::{
     CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_PLACE, CALL_UNFINISHED, PLACE_WORDS, get_text,
     put_text, text_words,
 };
+use crate::spread::{SPREAD, SPREAD_WORDS, spread};
 
 /// A buffer word: `MPI_IN_PLACE`.
 pub const IN_PLACE: u64 = u64::MAX;
@@ -70,6 +71,12 @@ pub fn shape(param: &Param) -> Shape {
         (_, Length::One | Length::Unknown) => Shape::Scalar,
         _ => Shape::Array,
     }
+}
+
+/// True where `param` is an array of numbers that the caller passes: of these a [`Spread`](ampl_core::value::Spread) may be stored.
+pub fn may_be_spread(param: &Param) -> bool {
+    let is_number = matches!(param.kind, Kind::Int | Kind::Count | Kind::Aint);
+    is_number && param.direction == Direction::In && shape(param) == Shape::Array
 }
 
 /// True where only the address is recorded: the contents of a buffer are the application's business.
@@ -197,13 +204,14 @@ fn take_outcomes(at: &mut &[u64]) -> Option<Value> {
 }
 
 /// The words of each parameter in `words`, which a call of `spec` left that succeeded: inputs in their order, then
-/// outputs; what is read and overwritten is there twice. An array is its elements, and none where there was none.
+/// outputs; what is read and overwritten is there twice. An array is its elements, and none where there was none or a
+/// [`Spread`](ampl_core::value::Spread) is stored.
 /// `None` if the words do not fit the table.
 pub fn parts<'a>(spec: &'static FunctionSpec, words: &'a [u64]) -> Option<Vec<(&'static Param, &'a [u64])>> {
     let mut at = words;
     let mut parts = inputs(spec, &mut at)?;
     for param in spec.params.iter().filter(|param| is_output(param)) {
-        parts.push((param, part(param, &mut at)?.unwrap_or_default()));
+        parts.push((param, part(param, &mut at)?.elements()));
     }
     at.is_empty().then_some(parts)
 }
@@ -277,28 +285,54 @@ pub fn inputs<'a>(
     at: &mut &'a [u64],
 ) -> Option<Vec<(&'static Param, &'a [u64])>> {
     let inputs = spec.params.iter().filter(|param| is_input(param));
-    inputs.map(|param| Some((param, part(param, at)?.unwrap_or_default()))).collect()
+    inputs.map(|param| Some((param, part(param, at)?.elements()))).collect()
 }
 
-/// Takes the words of `param` off `at`, of an array its elements; `Some(None)` where there was no array or text.
-fn part<'a>(param: &Param, at: &mut &'a [u64]) -> Option<Option<&'a [u64]>> {
+/// Words that are stored of a parameter.
+enum Part<'a> {
+    /// Its word, its text, or the elements of an array.
+    Words(&'a [u64]),
+    /// The spread of an array.
+    Spread(&'a [u64]),
+    /// No array or text was passed.
+    Absent,
+}
+
+impl<'a> Part<'a> {
+    /// Words that are stored of each element.
+    fn elements(self) -> &'a [u64] {
+        if let Self::Words(words) = self { words } else { &[] }
+    }
+}
+
+/// Takes the words of `param` off `at`.
+fn part<'a>(param: &Param, at: &mut &'a [u64]) -> Option<Part<'a>> {
     let (&first, rest) = at.split_first()?;
     let (from, length) = match shape(param) {
         Shape::Scalar => (*at, 1),
         _ if first == NO_ARRAY => {
             *at = rest;
-            return Some(None);
+            return Some(Part::Absent);
+        }
+        Shape::Array if first == SPREAD => {
+            let (words, rest) = rest.split_at_checked(SPREAD_WORDS)?;
+            *at = rest;
+            return Some(Part::Spread(words));
         }
         Shape::Text => (*at, text_words(at)?),
         Shape::Array => (rest, usize::try_from(first).ok()?),
     };
     let (words, rest) = from.split_at_checked(length)?;
     *at = rest;
-    Some(Some(words))
+    Some(Part::Words(words))
 }
 
 fn take(param: &Param, at: &mut &[u64], names: &mut dyn Names) -> Option<Value> {
-    let Some(words) = part(param, at)? else { return Some(Value::Absent) };
+    let words = match part(param, at)? {
+        Part::Absent => return Some(Value::Absent),
+        Part::Spread(words) => return spread(words).map(Value::Spread),
+        Part::Words(words) => words,
+    };
     Some(match shape(param) {
         Shape::Scalar if gives_address(param) && words[0] == 0 => Value::Absent,
         Shape::Scalar => {

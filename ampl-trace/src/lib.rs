@@ -47,6 +47,7 @@ pub mod request;
 mod rounded;
 pub mod rounding;
 pub mod site;
+pub mod spread;
 pub mod steps;
 pub mod structure;
 pub mod time_index;

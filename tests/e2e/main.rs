@@ -1,6 +1,7 @@
 //! Whole runs: adaptive sampling against planted truth, real applications, all of MPI, and what goes wrong.
 
 mod adaptive;
+mod aggregated;
 mod applications;
 mod archive;
 mod buffers;

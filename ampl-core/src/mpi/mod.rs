@@ -40,6 +40,14 @@ impl Function {
         FUNCTIONS.get(usize::from(number)).map_or("?", |spec| spec.name)
     }
 
+    /// `true` if the function takes a count for each rank of a communicator, of which `trace.values = "aggregate"` stores
+    /// the mean. Calls that only begin something and those of neighbours are none of these: no rank can ask the others
+    /// there how much they send.
+    pub fn counts_ranks(self) -> bool {
+        let names = ["MPI_Allgatherv", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Gatherv", "MPI_Scatterv"];
+        names.contains(&self.base_name())
+    }
+
     /// `true` if no rank of the communicator can leave a call before all have entered it: each rank's result depends on
     /// all ranks' input. `false` for calls with a root, of neighbours, of prefixes, and those that only begin
     /// something.

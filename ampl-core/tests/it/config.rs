@@ -133,6 +133,7 @@ fn every_setting_arrives() {
             call_sites: false,
             call_path_depth: 64,
             addresses: true,
+            exact_values: true,
             regions: filter("!tiny"),
             region_floor_ns: 7,
         },

@@ -62,6 +62,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("trace.call_sites", "tests/e2e/faults.rs", "call_sites_are_left_out"),
     ("trace.call_path_depth", "tests/e2e/paths.rs", "two_ways_to_one_call_are_told_apart"),
     ("trace.addresses", "tests/e2e/summaries.rs", "files_are_flat"),
+    ("trace.values", "tests/e2e/aggregated.rs", "counts_of_ranks_are_a_mean_and_its_ends"),
     ("trace.regions", "ampl-agent/tests/it/regions.rs", "named_and_short_regions_are_left_out"),
     ("trace.region_floor", "ampl-agent/tests/it/regions.rs", "named_and_short_regions_are_left_out"),
     (

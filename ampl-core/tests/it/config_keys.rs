@@ -71,6 +71,7 @@ const ROWS: &[(&str, Effect, &str)] = &[
     ("trace.call_sites", Shows(|c| !c.trace.call_sites), "true or false"),
     ("trace.call_path_depth", Shows(|c| c.trace.call_path_depth == 8), "from 1 to 64"),
     ("trace.addresses", Shows(|c| !c.trace.addresses), "\"on\""),
+    ("trace.values", Shows(|c| !c.trace.exact_values), "\"aggregate\""),
     ("trace.regions", Shows(|c| c.trace.regions.takes("solver") && !c.trace.regions.takes("tiny")), "commas"),
     ("trace.region_floor", Shows(|c| c.trace.region_floor_ns == 5000), "\"5us\""),
     ("output.dir", Shows(|c| c.output.dir == "runs/{jobid}"), "{jobid}"),

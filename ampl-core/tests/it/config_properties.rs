@@ -136,6 +136,7 @@ fn any_config() -> impl Strategy<Value = Config> {
             call_sites,
             call_path_depth,
             addresses: time_floor_ns % 2 == 0,
+            exact_values: time_floor_ns % 3 == 0,
             regions: regions.0,
             region_floor_ns: regions.1,
         },

@@ -38,6 +38,10 @@ use body::Body;
 /// # Errors
 /// A [`Refusal`] where the program would not communicate as the run did.
 pub fn of_run(run: &Run, name: &str, computes: bool, symbols: &mut Symbols) -> Result<String, Refusal> {
+    let aggregated = run.aggregated();
+    if !aggregated.is_empty() {
+        return Err(Refusal::Aggregated(aggregated.into_iter().map(Function::name).collect()));
+    }
     let ranks = run.info().ranks;
     let messages = Messages::of(run.structure(), run.communicators(), ranks);
     let found =

@@ -18,6 +18,8 @@ pub enum Refusal {
     Gap,
     /// Ranks with calls of several threads.
     Threads,
+    /// Functions of whose counts only means are there.
+    Aggregated(Vec<&'static str>),
     /// No rank has calls.
     Empty,
     /// The run does not begin with `MPI_Init`, or not on all ranks.
@@ -48,6 +50,9 @@ impl fmt::Display for Refusal {
             }
             Self::Gap => f.write_str("some calls were only counted"),
             Self::Threads => f.write_str("several threads of a rank call MPI, whose order is not recorded"),
+            Self::Aggregated(names) => {
+                write!(f, "only means of the counts of {} are recorded", names.join(", "))
+            }
             Self::Empty => f.write_str("no calls are recorded"),
             Self::NoInit => f.write_str("not every rank begins with MPI_Init"),
             Self::Function(name) => write!(f, "{name} is called, which a skeleton cannot repeat"),

@@ -6,8 +6,9 @@ mod lengths;
 use ampl_agent::requests::{SILENT, TELLS};
 use ampl_core::mpi::{Direction, Function, Kind, Length, Param};
 use ampl_core::value::{ANY_SOURCE, ANY_TAG, ObjectKind};
-use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_overwritten, shape};
+use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_overwritten, may_be_spread, shape};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_OUTCOME};
+use ampl_trace::spread::put_spread;
 
 use super::facts::object_word;
 use super::filling::{is_program_s, note};
@@ -455,6 +456,15 @@ impl Encoder<'_> {
             out.push(NO_ARRAY);
             return;
         };
+        let exact = self.state.process.shared.plan.config.trace.exact_values;
+        if !exact && self.function.counts_ranks() && may_be_spread(param) {
+            let reader = self.state.reader;
+            // SAFETY: as below.
+            let number = |at| unsafe { reader.load(param.kind, base, at) }.unwrap_or(0) as i64;
+            if put_spread(out, (0..length).map(number)) {
+                return;
+            }
+        }
         out.push(length as u64);
         if param.kind == Kind::Status && self.failed {
             // SAFETY: the call has written `length` statuses, and the error of each.

@@ -9,6 +9,7 @@ use std::mem::{size_of, transmute, transmute_copy};
 
 use ampl_core::mpi::ObjectKind;
 use ampl_core::mpi::constants::AbiFamily;
+use ampl_replay::shares::Own;
 use mpi::ffi;
 use mpi::raw::AsRaw;
 use mpi::topology::SimpleCommunicator;
@@ -234,6 +235,40 @@ pub fn extents(datatype: usize) -> Option<(i64, i64, i64)> {
     #[allow(clippy::unnecessary_cast)]
     let told = (extent as i64, true_lower as i64, true_extent as i64);
     (codes == [0, 0]).then_some(told)
+}
+
+/// Bytes of the data of an element of a datatype; 0 where it is none.
+pub fn type_bytes(datatype: usize) -> u64 {
+    let mut bytes = 0;
+    // SAFETY: the function writes one number.
+    let code = unsafe { ffi::PMPI_Type_size_x(handle(datatype), &raw mut bytes) };
+    // MPI_Count is i64 with one MPI, isize with another.
+    #[allow(clippy::unnecessary_cast)]
+    let bytes = bytes as i64;
+    if code == 0 { u64::try_from(bytes).unwrap_or(0) } else { 0 }
+}
+
+/// Rank in a communicator, and its number of ranks; `None` where it has two groups.
+pub fn place_in(comm: usize) -> Option<(usize, usize)> {
+    let (mut rank, mut size, mut has_two) = (0, 0, 0);
+    // SAFETY: the handle is one that MPI has given; each writes one int.
+    unsafe {
+        ffi::PMPI_Comm_test_inter(handle(comm), &raw mut has_two);
+        ffi::PMPI_Comm_rank(handle(comm), &raw mut rank);
+        ffi::PMPI_Comm_size(handle(comm), &raw mut size);
+    }
+    (has_two == 0).then_some((rank as usize, size as usize))
+}
+
+/// Sums that every rank of a communicator passes, in the order of their ranks; all of them come here.
+pub fn gather_all(comm: usize, own: Own, ranks: usize) -> Vec<Own> {
+    let (own, mut all) = ([own.sends, own.receives, own.unit], vec![[0u64; 3]; ranks]);
+    let kind = u64::equivalent_datatype().as_raw();
+    // SAFETY: the buffers hold three words, and three of every rank.
+    unsafe {
+        ffi::PMPI_Allgather(own.as_ptr().cast(), 3, kind, all.as_mut_ptr().cast(), 3, kind, handle(comm))
+    };
+    all.into_iter().map(|[sends, receives, unit]| Own { sends, receives, unit }).collect()
 }
 
 /// MPI's own text for an error code.

@@ -3,6 +3,7 @@
 mod buffers;
 mod ffi;
 mod files;
+mod means;
 mod memory;
 mod objects;
 mod player;
@@ -22,7 +23,7 @@ use ampl_core::value::Value;
 use ampl_reader::{Call, Calls, Run};
 use ampl_replay::computation::{Computation, Pace};
 use ampl_replay::launcher::Launched;
-use ampl_replay::refusal::refusals;
+use ampl_replay::refusal::{Refusal, refusals};
 use ampl_replay::say;
 use ampl_replay::steps::{Cut, Place, Prediction};
 use clap::{Parser, ValueEnum};
@@ -63,6 +64,9 @@ struct Args {
     /// Leave out calls that were counted and not recorded, and say so.
     #[arg(long)]
     skip_gaps: bool,
+    /// Replay collectives of whose counts the run has means only, with counts that ranks agree on.
+    #[arg(long)]
+    aggregate_values: bool,
     /// Leave out calls for files.
     #[arg(long)]
     skip_files: bool,
@@ -136,10 +140,21 @@ fn replay(args: &Args, launched: Option<Launched>, rank: u32) -> Result<(), Stop
     let found = refusals(&run, started, lacks);
     let (skipped, reasons): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|refusal| args.skip_gaps && refusal.is_skipped());
+    let (aggregated, reasons): (Vec<_>, Vec<_>) = reasons
+        .into_iter()
+        .partition(|refusal| args.aggregate_values && matches!(refusal, Refusal::Aggregated(_)));
     if !reasons.is_empty() {
         return Err(Stop::Refused(reasons.iter().map(ToString::to_string).collect()));
     }
     notes.extend(skipped.iter().map(|refusal| format!("left out: {refusal}")));
+    for refusal in &aggregated {
+        let Refusal::Aggregated(names) = refusal else { continue };
+        notes.push(format!(
+            "counts of {} are made of means: each rank sends and receives as much as recorded, up to whole elements, \
+             but not as much to and from each other rank",
+            names.join(", ")
+        ));
+    }
     let own = run.rank(rank).ok_or_else(|| refuse(format!("nothing is recorded of rank {rank}")))?;
     let progress = Arc::new(Progress::default());
     watch(args, rank, &progress).map_err(refuse)?;
@@ -171,6 +186,7 @@ fn replay(args: &Args, launched: Option<Launched>, rank: u32) -> Result<(), Stop
         family,
         sources: (args.wildcards == Wildcards::Pinned).then(sources),
         reads_statuses,
+        has_means: !aggregated.is_empty(),
         progress: Arc::clone(&progress),
         files: if args.skip_files { Files::Skipped } else { Files::In(scratch(args)) },
     };

@@ -14,6 +14,7 @@ use ampl_replay::wildcards::{Sources, is_wildcard};
 use super::buffers;
 use super::ffi::{self, Callback, Constant, Routine};
 use super::files::Files;
+use super::means;
 use super::memory::Memory;
 use super::objects::Objects;
 use super::problem::Problem;
@@ -41,6 +42,8 @@ pub struct Player<'a> {
     sources: Option<Sources<Box<dyn Iterator<Item = Call> + 'a>>>,
     /// Statuses that calls have filled, where the program reads any.
     statuses: Option<Statuses>,
+    /// True where counts are agreed on in place of means.
+    has_means: bool,
     progress: Arc<Progress>,
 }
 
@@ -49,6 +52,7 @@ pub struct Setting<'a> {
     pub family: AbiFamily,
     pub sources: Option<Box<dyn Iterator<Item = Call> + 'a>>,
     pub reads_statuses: bool,
+    pub has_means: bool,
     pub progress: Arc<Progress>,
     pub files: Files,
 }
@@ -67,6 +71,7 @@ impl<'a> Player<'a> {
             families: (setting.family, ffi::family()),
             sources: setting.sources.map(Sources::new),
             statuses: setting.reads_statuses.then(Statuses::new),
+            has_means: setting.has_means,
             progress: setting.progress,
         }
     }
@@ -102,8 +107,10 @@ impl<'a> Player<'a> {
             Some(sources) if is_wildcard(call) => sources.next_source(),
             _ => None,
         };
-        self.prepare(call, pinned)?;
         self.progress.enter(call);
+        let agreed = if self.has_means { means::agreed(self, call)? } else { None };
+        let call = agreed.as_ref().unwrap_or(call);
+        self.prepare(call, pinned)?;
         let entered = Instant::now();
         let masked = self.await_outcome(call)?;
         let begun = Instant::now();

@@ -22,6 +22,8 @@ pub enum Problem {
     Failed(i32),
     /// More memory than there is.
     NoMemory(usize),
+    /// Counts of two groups, of which only means are there.
+    Means,
     /// The program ended all ranks here.
     Aborted,
     /// The trace cannot be read from here on.
@@ -47,6 +49,9 @@ impl fmt::Display for Problem {
             }
             Self::NoMemory(bytes) => {
                 write!(f, "it needs {bytes} bytes of memory, more than the system gives")
+            }
+            Self::Means => {
+                f.write_str("only means of its counts are recorded, and its communicator has two groups")
             }
             Self::Aborted => f.write_str("the program ended all its ranks with this call, as recorded"),
             Self::Damaged(error) => write!(f, "the trace cannot be read here: {error}"),

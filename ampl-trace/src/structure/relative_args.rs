@@ -17,6 +17,7 @@ use crate::record::{
     REGION_ENTER, REGION_EXIT,
 };
 use crate::request::{SLOT_BITS, UNSEEN};
+use crate::spread::{SPREAD, SPREAD_WORDS};
 
 /// Meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +99,7 @@ pub struct Layout {
     /// True in the exit part.
     out: bool,
     index: usize,
-    /// The array whose length was the last word, and whether it is text.
+    /// The array whose length was the last word; whether it is text.
     length: Option<(Slot, bool, u64)>,
     /// The array that the next words belong to, how many more, and words of an element.
     array: Option<(Slot, u64, u64)>,
@@ -148,7 +149,9 @@ impl Layout {
 
     fn enter(&mut self, before: Option<u64>) {
         let (Some((slot, text, each)), Some(length)) = (self.length.take(), before) else { return };
-        if length != NO_ARRAY {
+        if length == SPREAD && !text {
+            self.array = Some((Slot { role: Role::Plain, ..slot }, SPREAD_WORDS as u64, 1));
+        } else if length != NO_ARRAY {
             let words = if text { length.div_ceil(8) } else { length.saturating_mul(each) };
             self.array = Some((slot, words, each));
         }
@@ -463,10 +466,7 @@ impl<'a> RelativeArgs<'a> {
 
     /// `turn` of a rank that fits 31 bits; communicators are not larger.
     fn narrow(&self, value: i32, turn: impl Fn(u64) -> u64) -> i32 {
-        match u64::try_from(value) {
-            Ok(word) => i32::try_from(turn(word)).unwrap_or(value),
-            Err(_) => value,
-        }
+        u64::try_from(value).ok().and_then(|word| turn(word).try_into().ok()).unwrap_or(value)
     }
 }
 
@@ -481,8 +481,7 @@ fn indices(function: u16, slots: &[Slot]) -> Option<usize> {
     slots.iter().position(told)
 }
 
-/// A buffer's class to the low end, so that small numbers stay small; of a static one the module before the
-/// offset.
+/// A buffer's class to the low end, so that numbers stay small; of a static one the module before the offset.
 fn buffer(word: u64, back: bool) -> u64 {
     const STATIC: u64 = 3;
     if back {

@@ -10,6 +10,7 @@ mod left_out;
 mod properties;
 mod recorder;
 mod regions;
+mod spread;
 mod structure;
 mod timing;
 mod totals_only;

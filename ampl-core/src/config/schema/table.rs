@@ -405,6 +405,14 @@ settings! {
             "Whether it is stored where buffers were on each rank. Without that a program with ever new buffers takes no room \
              for them.",
             default("\"on\""), examples("\"off\"", "\"no\"");
+        exact_values ("values"): bool = true,
+            words! {
+                "exact" => true, "each value";
+                "aggregate" => false, "their mean, least and most";
+            },
+            "What is stored of the counts and displacements of each rank that `MPI_Allgatherv`, `MPI_Alltoallv`, `MPI_Alltoallw`, \
+             `MPI_Gatherv` and `MPI_Scatterv` are passed.",
+            default("\"exact\""), examples("\"aggregate\"", "\"aggregated\"");
         regions: RegionFilter = RegionFilter::default(), REGIONS,
             "Regions of the program whose entries and exits are recorded, by their names.",
             default("\"*\""), range(PATTERNS), examples("\"solve*,!tiny\"", "\"\"");
