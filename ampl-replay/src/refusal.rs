@@ -4,8 +4,8 @@ use std::fmt;
 
 use ampl_core::config::Keep;
 use ampl_core::mpi::Function;
-use ampl_reader::Run;
-use ampl_reader::gaps::Recorded;
+use ampl_reader::gaps::{MissingCalls, Recorded};
+use ampl_reader::{Reason, Run};
 
 /// Reason for which a run is not replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +34,14 @@ pub enum Refusal {
         reason: &'static str,
         /// The ranks.
         ranks: Vec<u32>,
+        /// The function with most of those that a replay lacks.
+        function: Option<&'static str>,
+    },
+    /// Queries that functions of the program made while MPI called them: these functions are replaced, so that nothing is
+    /// refused for that.
+    Callbacks {
+        /// Number of calls.
+        calls: u64,
         /// The function with most of them.
         function: Option<&'static str>,
     },
@@ -63,10 +71,20 @@ const OTHER_PROGRAMS: [&str; 9] = [
 ];
 
 impl Refusal {
+    /// True where nothing is amiss: it is only said.
+    pub fn is_note(&self) -> bool {
+        matches!(self, Self::Callbacks { .. })
+    }
+
     /// True where `--skip-gaps` lifts it.
     pub fn is_skipped(&self) -> bool {
         matches!(self, Self::Gaps { .. } | Self::Unfinished(_) | Self::Damaged(_) | Self::Hidden(_))
     }
+}
+
+/// True for functions that make nothing and reach no other rank.
+fn only_asks(function: Function) -> bool {
+    function.spec().class.only_asks() || ["MPI_Error_string", "MPI_Comm_get_name"].contains(&function.name())
 }
 
 /// Ranks in a few words.
@@ -103,8 +121,12 @@ impl fmt::Display for Refusal {
             Self::Unfinished(ranks) => write!(f, "{} did not reach MPI_Finalize", Ranks(ranks)),
             Self::Gaps { calls, reason, ranks, function } => {
                 write!(f, "{calls} calls of {} were counted and not recorded ({reason}", Ranks(ranks))?;
-                function.map_or(Ok(()), |name| write!(f, ", most of them {name}"))?;
+                function.map_or(Ok(()), |name| write!(f, ", mostly {name}"))?;
                 f.write_str("): messages would lack their partners; --skip-gaps leaves these calls out")
+            }
+            Self::Callbacks { calls, function } => {
+                write!(f, "{calls} queries within functions of the program that MPI calls")?;
+                function.map_or(Ok(()), |name| write!(f, " (most of them {name})"))
             }
             Self::Threads(rank) => write!(
                 f,
@@ -163,10 +185,16 @@ pub fn refusals(run: &Run, started: Option<u32>, lacks: impl Fn(Function) -> boo
     if !unfinished.is_empty() {
         found.push(Refusal::Unfinished(unfinished));
     }
-    for gap in missing.gaps {
-        let most = gap.functions.iter().max_by_key(|(_, calls)| **calls);
-        let function = most.map(|(&function, _)| Function(function).name());
-        found.push(Refusal::Gaps { calls: gap.calls, reason: gap.reason.name(), ranks: gap.ranks, function });
+    for MissingCalls { reason, ranks, calls, functions, .. } in missing.gaps {
+        // What communicates or makes objects has its place in other ranks' calls.
+        let is_amiss = |function: u16| reason != Reason::Nested || !only_asks(Function(function));
+        let replaced = !functions.keys().any(|&function| is_amiss(function));
+        let named = functions.iter().filter(|(function, _)| replaced || is_amiss(**function));
+        let function = named.max_by_key(|(_, calls)| **calls).map(|(&function, _)| Function(function).name());
+        found.push(match replaced {
+            true => Refusal::Callbacks { calls, function },
+            false => Refusal::Gaps { calls, reason: reason.name(), ranks, function },
+        });
     }
     for function in functions.into_iter().map(Function) {
         if OTHER_PROGRAMS.contains(&function.name()) {

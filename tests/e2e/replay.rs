@@ -258,3 +258,19 @@ fn fewer_steps_stand_for_all() {
     assert!(predicted > short["replayed_ns"].as_u64().unwrap(), "{short}");
     assert_eq!(short["notes"].as_array().unwrap().len(), 2, "{short}");
 }
+
+#[test]
+fn queries_within_functions_of_the_program_are_no_gap() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let run = monitor(&Job::of(mpi, 2, "callbacks", &[]), EVERYTHING, Form::Run).success();
+        let whole = report(&replay(mpi, 2, &run.run, &["--json"]));
+        for function in ["MPI_Allreduce", "MPI_Grequest_start", "MPI_Wait"] {
+            assert_eq!(calls(&whole, function), [12; 2], "{mpi:?}: {whole}");
+        }
+        assert!(whole["notes"].to_string().contains("queries within functions of the program"), "{whole}");
+        // Which ranks take part in a communicator's end is not said.
+        let run = monitor(&Job::of(mpi, 2, "callbacks", &["frees"]), EVERYTHING, Form::Run).success();
+        let refused = replay(mpi, 2, &run.run, &[]).plain();
+        assert!(!refused.status.success() && refused.stderr.contains("MPI_Comm_free"), "{refused:?}");
+    }
+}

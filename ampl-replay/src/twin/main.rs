@@ -139,7 +139,7 @@ fn replay(args: &Args, launched: Option<Launched>, rank: u32) -> Result<(), Stop
     };
     let found = refusals(&run, started, lacks);
     let (skipped, reasons): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|refusal| args.skip_gaps && refusal.is_skipped());
+        found.into_iter().partition(|refusal| refusal.is_note() || args.skip_gaps && refusal.is_skipped());
     let (aggregated, reasons): (Vec<_>, Vec<_>) = reasons
         .into_iter()
         .partition(|refusal| args.aggregate_values && matches!(refusal, Refusal::Aggregated(_)));
