@@ -1,6 +1,7 @@
 //! Exact totals per call site, in the journal itself: they survive the process.
 
 use ampl_trace::journal::SITE_WORDS;
+use ampl_trace::totals::{LAST_SAMPLE, is_sample};
 
 use crate::prefetch::fetch;
 
@@ -21,10 +22,6 @@ const NEXT: u32 = 17;
 const SAMPLED: u64 = 1 << 63;
 /// In the same word: calls of the entry need more than a place in the sequence and its totals.
 const WATCHED: u64 = 1 << 62;
-/// Number of the last sampled call of a site; before, the first calls and powers of two are sampled.
-const LAST_SAMPLE: u64 = 1 << 9;
-/// First calls that are all sampled.
-const FIRST_SAMPLES: u64 = 4;
 
 /// The words of an entry.
 type Entry = [u64; SITE_WORDS];
@@ -56,11 +53,6 @@ impl SiteTable {
     /// Has [`add`](Self::add) ask for samples of calls at sites that are new from here on.
     pub fn sample(&mut self) {
         self.samples = true;
-    }
-
-    /// Asks for no more samples of entry `index`.
-    pub fn sampled_enough(&mut self, index: u32) {
-        self.entries[index as usize][NOTE] &= !SAMPLED;
     }
 
     /// Index of the entry for that call, and whether it is new.
@@ -259,12 +251,6 @@ fn samples(entry: &mut Entry) -> bool {
     is_sample(number)
 }
 
-/// True where the call of that number is sampled, at an entry that still is; its flag goes with the last one.
-#[inline(always)]
-fn is_sample(number: u64) -> bool {
-    number <= FIRST_SAMPLES || number.is_power_of_two()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -331,15 +317,12 @@ mod tests {
                 let entry = table.find(address, 7).0;
                 let is_sample = table.add(entry, 7, 10, 0, 0);
                 assert!(!is_sample || entry != before, "known before");
-                if is_sample && entry == other {
-                    table.sampled_enough(other);
-                }
                 if is_sample && entry != other {
                     numbers.push(number);
                 }
             }
         }
-        let expected: Vec<u64> = [1, 2, 3].into_iter().chain((2..10).map(|power| 1 << power)).collect();
+        let expected: Vec<u64> = (1..=10).chain((4..10).map(|power| 1 << power)).collect();
         assert_eq!(numbers, expected);
         for entry in [before, one, other] {
             assert_eq!(table.entries[entry as usize][NOTE] & SAMPLED, 0);
@@ -371,7 +354,7 @@ mod tests {
                 None => samples.extend(table.add(sampled, 7, 1, 2, 3).then_some(number)),
             }
         }
-        assert_eq!(samples, [1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512]);
+        assert_eq!(samples, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 32, 64, 128, 256, 512]);
         let entry = &table.entries[sampled as usize];
         assert_eq!(entry[2..], [2000, 2000, 2000, 1, 1, 4000, 6000, 0]);
     }

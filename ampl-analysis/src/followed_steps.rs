@@ -31,6 +31,8 @@ pub struct Following<'a> {
     pub until: Option<u64>,
     /// The first window that is none of these on some rank: other steps were to follow it, and had not begun at the end.
     pub left: Option<u64>,
+    /// Steps begun when the loop was found, and when it was named to the client, on the ranks where these were most.
+    pub known_after: [Option<u64>; 2],
 }
 
 /// Reason why the windows of a run follow no steps.
@@ -80,6 +82,10 @@ pub struct StepCall {
     pub visit: u64,
     /// The ranks.
     pub ranks: String,
+    /// Steps begun when the run's ranks had found the loop: the most of any.
+    pub found_after: Option<u64>,
+    /// The same when they had named it to the client.
+    pub named_after: Option<u64>,
 }
 
 impl Following<'_> {
@@ -90,6 +96,8 @@ impl Following<'_> {
             site: (!own.module.is_empty()).then(|| symbols.name(&own.module, own.offset)),
             visit: own.visit,
             ranks: ranks.to_string(),
+            found_after: self.known_after[0],
+            named_after: self.known_after[1],
         };
         self.calls.iter().map(call).collect()
     }
@@ -128,6 +136,8 @@ pub fn followed<'a>(trace: &'a Trace, plan: &Plan) -> Option<Result<Following<'a
         from: all.iter().map(|of| of.1.first_window).max().unwrap_or(steps.window),
         without: RankSet::from_iter(without.map(|rank| rank.process.rank)),
         replaces: all.iter().filter_map(|of| of.1.replaces).min(),
+        known_after: [|of: &FollowedSteps| of.found_after, |of: &FollowedSteps| of.named_after]
+            .map(|after| all.iter().filter_map(|of| after(of.1)).max()),
         left: all.iter().filter_map(|of| of.1.left).min(),
         until: trace.ranks.iter().flat_map(by_clock).filter(is_of_these).min(),
     }))

@@ -65,18 +65,17 @@ struct Row<'a> {
     confidence: f64,
     reason: Option<&'static str>,
     function: Option<&'static str>,
-    /// Value of `window.marker` that ends windows with steps, where one call does.
+    /// Value of `window.marker`, where one call ends windows with steps; functions that all calls come from, outermost first.
     marker: Option<&'a str>,
-    /// Functions that all calls of the loop come from, from the outermost inwards, as far as they are known.
     path: &'a [String],
-    /// Steps before the loop that warm up.
+    /// Steps before the loop that warm up; calls of a rank before the loop, and behind it.
     warm_up: Option<u64>,
-    /// Calls of a rank before the loop, and behind it.
     start_up_calls: Option<f64>,
     wind_down_calls: Option<f64>,
-    /// Calls of a rank inside the loop that were only counted, and steps of the program that one of these may hold.
+    /// Calls of a rank inside the loop that were only counted, and steps that one of these may hold; other numbers of steps.
     missing_calls: Option<f64>,
     bodies_may_hold: Option<u64>,
+    others: &'a [u64],
     /// Data that the number rests on: `calls` by function and place, or their `arguments`, too.
     basis: Option<&'static str>,
     /// Ranks of the job, and those whose calls are stored.
@@ -126,6 +125,7 @@ impl<'a> Row<'a> {
             wind_down_calls: found.wind_down,
             missing_calls: found.missing,
             bodies_may_hold: found.may_hold.filter(|&steps| steps > 1),
+            others: &found.others,
             basis: found.by_arguments.map(|is_so| if is_so { "arguments" } else { "calls" }),
             ranks: found.ranks,
             examined: found.examined,

@@ -75,6 +75,7 @@ fn reason(absence: Absence) -> &'static str {
     match absence {
         Absence::NoCalls => "no call is stored",
         Absence::NoLoop => "no loop over time was found",
+        Absence::InTurns => "its calls come from functions that are called at several places in turns",
         Absence::Disagreement => "ranks show different numbers of steps",
         Absence::TooIrregular => "the calls are too irregular to find a loop over time",
     }

@@ -17,6 +17,10 @@ pub fn reason(absence: Absence, ranks: u32) -> &'static str {
         Absence::NoLoop if ranks == 1 => "the calls of the only rank do not repeat as a loop over time",
         Absence::NoLoop => "the calls of most ranks do not repeat as a loop over time",
         Absence::Disagreement => "ranks show different numbers of steps, none of them most ranks",
+        Absence::InTurns => {
+            "the calls come from functions that are called at several places in turns; their paths may tell the steps: \
+             --set trace.call_path_depth=5"
+        }
         Absence::TooIrregular => "the calls are too irregular, or too many, to be examined",
     }
 }
@@ -28,15 +32,17 @@ pub fn reason(absence: Absence, ranks: u32) -> &'static str {
 pub fn write(out: &mut impl Write, row: &Named) -> io::Result<()> {
     let share = format!("{} of {}", percent(row.confidence), plural(row.ranks.into(), "rank"));
     let Some(steps) = row.steps else {
-        writeln!(
-            out,
-            "No timestep loop: {}",
-            row.absence.map_or("it is not known why", |absence| reason(absence, row.ranks))
-        )?;
+        let title = match row.absence {
+            Some(Absence::NoCalls | Absence::NoLoop) => "No timestep loop",
+            _ => "Timestep loop not known",
+        };
+        let reason = row.absence.map_or("it is not known why", |absence| reason(absence, row.ranks));
+        writeln!(out, "{title}: {reason}")?;
         return ranks(out, row);
     };
     let least = if row.missing.is_some_and(|missing| missing > 0.0) { "at least " } else { "" };
-    writeln!(out, "Timestep loop: {least}{} (by the calls of {share})", plural(steps, "step"))?;
+    let others: String = row.others.iter().map(|&other| format!(", or {}", count(other))).collect();
+    writeln!(out, "Timestep loop: {least}{}{others} (by the calls of {share})", plural(steps, "step"))?;
     let mut line = |title: &str, text: String| writeln!(out, "  {title:<14}{text}");
     let calls = |calls: Option<f64>| format!("{} calls", digits(calls.unwrap_or(0.0)));
     line("a step", format!("{} of a rank", calls(row.calls_per_step)))?;
@@ -68,6 +74,20 @@ pub fn write(out: &mut impl Write, row: &Named) -> io::Result<()> {
             count(all)
         );
         line("may hold", text)?;
+    }
+    for &other in &row.others {
+        let text = if other < steps {
+            format!(
+                "{} steps: a program that makes several of these in each has the same calls",
+                count(other)
+            )
+        } else {
+            format!(
+                "{} steps: a program that does the rest of one in some of them has the same calls",
+                count(other)
+            )
+        };
+        line("or", text)?;
     }
     if let Some(marker) = &row.marker {
         line("as windows", format!("--set window.marker={marker}"))?;

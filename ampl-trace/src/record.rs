@@ -37,7 +37,8 @@ pub enum Kind {
     Place = 10,
     /// Path of sampled calls of a site: its index in the thread's table; 1 where paths differ beyond what follows, with
     /// its first calls that came from elsewhere, from [`WAY_LEAST`] to [`WAY_MOST`]; then module and one more than the
-    /// offset of each function outwards, from the caller of the site's own. The last of a site counts.
+    /// offset of each function outwards, from the caller of the site's own; then the word of its
+    /// [turns](crate::totals::Turns). The last of a site counts.
     Way = 11,
     /// A kind of [unrecorded calls](crate::gaps::Unrecorded), with its function, and its reason in the flags: the index
     /// of its site in the thread's table, 0 where it is not known. They are numbered in the order of these records.

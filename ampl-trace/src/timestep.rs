@@ -40,6 +40,12 @@ pub struct FollowedSteps {
     /// Window that was open when other steps were announced, which had not begun at the end: none of these windows ends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<u64>,
+    /// Steps that this rank had begun when its search found the loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found_after: Option<u64>,
+    /// The same when it named the loop in its summaries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub named_after: Option<u64>,
     /// Time of that: ticks in a journal, nanoseconds since T0 in a trace.
     pub at: u64,
 }

@@ -12,9 +12,11 @@ use crate::varint::{Reader, put, put_signed};
 
 mod details;
 mod spread;
+mod turns;
 mod way;
 
 pub use spread::{LEAST, Spread};
+pub use turns::{FIRST_SAMPLES, LAST_SAMPLE, Turns, is_sample};
 pub use way::{FirstCalls, MOST_CALLERS, Way};
 
 /// Stands for calls beyond a rank's table of sites: of several functions, at several places.
@@ -133,6 +135,8 @@ pub struct Known<'a> {
     pub callers: Option<(Vec<(&'a str, u64)>, bool)>,
     /// Its first calls, where sampled ones came from elsewhere than the others.
     pub first: Option<FirstCalls>,
+    /// Ways that its sampled calls came by, in their order.
+    pub turns: Turns,
 }
 
 /// Exact totals of a run.
@@ -257,6 +261,7 @@ impl Totals {
                 spread: detail.map(|detail| &detail.spread).filter(|spread| spread.ranks > 0),
                 callers: callers.map(|way| (way.functions.iter().map(name).collect(), way.several)),
                 first: callers.and_then(|way| way.first),
+                turns: callers.map(|way| way.turns).unwrap_or_default(),
             }
         })
     }

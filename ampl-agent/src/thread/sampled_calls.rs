@@ -1,9 +1,13 @@
 //! Sampled calls of a site: the functions that they have in common on their way, and how the first of them came.
 
+use ampl_trace::loops::fold;
 use ampl_trace::record::{WAY_LEAST, WAY_MOST, WAY_NUMBER};
-use ampl_trace::totals::FirstCalls;
+use ampl_trace::totals::{FirstCalls, Turns};
 
 use crate::shared::SampledCall;
+
+/// Frames that recursion may add to twice the others of a way.
+const DEEP: usize = 8;
 
 /// The sampled calls of one site.
 #[derive(Clone, Debug)]
@@ -13,6 +17,12 @@ pub(super) struct SampledCalls {
     /// True where they differ beyond.
     pub differ: bool,
     origins: Origins,
+    /// Different ways that calls came by, without the repetitions of recursion, in the order in which they came.
+    paths: Vec<Box<[u64]>>,
+    /// The way of each call.
+    pub turns: Turns,
+    /// The way of the last one.
+    last: Option<usize>,
 }
 
 /// Return addresses that sampled calls came by.
@@ -29,17 +39,22 @@ enum Origins {
 impl SampledCalls {
     /// The first sampled call of a site, which is its call of that number.
     pub(super) fn new(call: SampledCall, number: u64) -> Self {
+        let mut paths = Vec::new();
+        let last = label(&mut paths, &call);
         let origins = match call.is_whole {
             true => Origins::One(call.addresses.into(), number),
             false => Origins::Several,
         };
-        Self { functions: call.functions.into(), differ: false, origins }
+        let turns = Turns::default().with(number, last);
+        Self { functions: call.functions.into(), differ: false, origins, paths, turns, last }
     }
 
     /// Adds a call; returns whether anything is known otherwise now.
     pub(super) fn add(&mut self, call: &SampledCall, number: u64) -> bool {
         let before = self.first();
         self.origins.add(call, number);
+        let label = label(&mut self.paths, call);
+        let in_turn = self.note(number, label);
         let (known, own) = (&self.functions, &call.functions);
         let same = known.iter().zip(own).take_while(|(known, own)| known == own).count();
         let differs = same < known.len().max(own.len());
@@ -47,7 +62,18 @@ impl SampledCalls {
         if is_news {
             (self.functions, self.differ) = (known[..same].into(), true);
         }
-        is_news || before != self.first()
+        is_news || in_turn || before != self.first()
+    }
+
+    /// Adds a call whose way is not known; returns whether that is news.
+    pub(super) fn miss(&mut self, number: u64) -> bool {
+        self.note(number, None)
+    }
+
+    /// Notes the way of a call; returns whether it is another one than that of the call before.
+    fn note(&mut self, number: u64, label: Option<usize>) -> bool {
+        self.turns = self.turns.with(number, label);
+        std::mem::replace(&mut self.last, label) != label
     }
 
     /// Its first calls, where they came from elsewhere than the others.
@@ -58,11 +84,6 @@ impl SampledCalls {
         }
     }
 
-    /// True where further calls cannot change anything.
-    pub(super) fn are_enough(&self) -> bool {
-        self.functions.is_empty() && matches!(self.origins, Origins::Several)
-    }
-
     /// Second word of the record.
     pub(super) fn head(&self) -> u64 {
         let first = self.first().map_or(0, |FirstCalls { least, most }| {
@@ -70,6 +91,20 @@ impl SampledCalls {
         });
         u64::from(self.differ) | first
     }
+}
+
+/// Number of the way of `call` among `paths`, where it is added if it is new; `None` where it is not known, or grows with
+/// each call because recursion goes through steps.
+fn label(paths: &mut Vec<Box<[u64]>>, call: &SampledCall) -> Option<usize> {
+    let mut own = call.addresses.clone();
+    fold(&mut own);
+    if !call.is_whole || call.addresses.len() > DEEP + 2 * own.len() {
+        return None;
+    }
+    Some(paths.iter().position(|path| **path == *own).unwrap_or_else(|| {
+        paths.push(own.into());
+        paths.len() - 1
+    }))
 }
 
 impl Origins {
@@ -145,8 +180,24 @@ mod tests {
         assert!(all.add(&by(&[1, 4, 3]), 3) && all.head() == 1);
         assert!(!all.add(&by(&[1, 2, 3]), 4) && *all.functions == [1]);
         assert!(all.add(&by(&[5]), 8) && all.functions.is_empty());
-        assert!(!all.are_enough(), "addresses may still differ");
-        assert!(!all.add(&SampledCall { is_whole: false, ..by(&[5]) }, 16) && all.are_enough());
+    }
+
+    #[test]
+    fn ways_that_come_in_turns_have_labels() {
+        let labels = |calls: &[&[u64]]| {
+            let mut all = SampledCalls::new(call(calls[0]), 1);
+            (2..).zip(&calls[1..]).for_each(|(number, addresses)| _ = all.add(&call(addresses), number));
+            let labels = all.turns.labels(calls.len() as u64);
+            labels.map(|labels| labels.iter().map(|of| of.1).collect::<Vec<_>>())
+        };
+        let (one, other): (&[u64], &[u64]) = (&[SITE, 10], &[SITE, 20]);
+        assert_eq!(labels(&[one, other, one, other]), Some(vec![1, 2, 1, 2]));
+        assert_eq!(labels(&[one, &[SITE, STEP, 10], &[SITE, STEP, STEP, 10], one]), Some(vec![1, 2, 2, 1]));
+        let deep = [&[SITE][..], &[STEP; 20], &[10]].concat();
+        assert_eq!(labels(&[one, &deep, one]), None, "recursion goes through steps");
+        let mut all = SampledCalls::new(call(one), 1);
+        assert!(!all.add(&call(one), 2) && all.add(&call(other), 3) && all.miss(4) && !all.miss(5));
+        assert_eq!((all.turns.labels(5), all.turns.labels(3).map(|all| all.len())), (None, Some(3)));
     }
 
     #[test]

@@ -54,16 +54,19 @@ impl Thread {
     /// Notes how the call of the site of that index got there, if not as those before it.
     #[cold]
     fn sample(&mut self, site: u32) {
-        let Some(call) = self.shared.callers().and_then(|callers| callers()) else { return };
+        let call = self.shared.callers().and_then(|callers| callers());
         // An empty stack shows nothing about callers.
-        if call.functions.is_empty() {
-            return;
-        }
+        let call = call.filter(|call| !call.functions.is_empty());
         let number = self.sites.calls(site);
-        let calls = match self.ways.remove(&site) {
-            None => SampledCalls::new(call, number),
-            Some(mut known) => {
-                if !known.add(&call, number) {
+        let calls = match (self.ways.remove(&site), call) {
+            (None, None) => return,
+            (None, Some(call)) => SampledCalls::new(call, number),
+            (Some(mut known), call) => {
+                let is_news = match call {
+                    Some(call) => known.add(&call, number),
+                    None => known.miss(number),
+                };
+                if !is_news {
                     self.ways.insert(site, known);
                     return;
                 }
@@ -75,10 +78,8 @@ impl Thread {
             let (path, offset) = (self.shared.resolve)(function);
             body.extend([u64::from(self.module(&path)), offset + 1]);
         }
+        body.push(calls.turns.word());
         self.stream.record(Kind::Way, 0, &body);
-        if calls.are_enough() {
-            self.sites.sampled_enough(site);
-        }
         self.ways.insert(site, calls);
     }
 

@@ -5,19 +5,19 @@
 //! the tree is polled, at calls that grow by a quarter: all searches of a run together cost about five of its last.
 
 use std::collections::BTreeMap;
-use std::hash::Hasher;
 
 use ampl_core::config::{Keep, Marker};
 use ampl_core::message::{MOST_NAMED, OwnCall, OwnSteps, StepCall, StepMarker};
 use ampl_core::mpi::{Class, Function};
 use ampl_core::units::WindowId;
-use ampl_trace::loops::{Calls, Regular, Set, Token, Ways, fold, raw_hashes};
+use ampl_trace::loops::{Calls, Regular, Set, Token, Ways};
 use ampl_trace::record::TEXT_TIMESTEP;
 use ampl_trace::timestep::{FollowedSteps, TimestepRecord};
-use ampl_trace::totals::FirstCalls;
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHashMap;
 
 use super::Thread;
+
+mod shapes;
 
 /// Most positions of a grammar that is searched.
 const MOST_POSITIONS: usize = 1 << 15;
@@ -28,6 +28,9 @@ const MOST_SHAPES: usize = 512;
 /// Periods of [`Marker::AUTO_PERIOD_NS`] that a loop must go on for before its calls are named. A loop inside of the first
 /// step looks like steps.
 const LASTING: u64 = 4;
+
+/// Fewest steps of a loop that is found: before, a call ahead of the first step may look like one more.
+const FEWEST_STEPS: u64 = 4;
 
 /// Executions of a loop from which on the search tells whether it is inside of another.
 const FEW_BREAKS: u64 = 3;
@@ -81,6 +84,9 @@ struct Running {
     lasts: bool,
     /// True where windows follow other steps.
     is_other: bool,
+    /// Steps begun when a search found it first, and when it was named first.
+    found: Option<u64>,
+    named: Option<u64>,
 }
 
 /// A shape that each step of a loop calls equally often.
@@ -91,6 +97,13 @@ struct Mark {
     per_step: u16,
     /// Calls before the first step.
     before: u64,
+}
+
+impl Mark {
+    /// Steps begun after so many visits.
+    fn steps(&self, visits: u64) -> u64 {
+        visits.saturating_sub(self.before).div_ceil(u64::from(self.per_step).max(1))
+    }
 }
 
 /// A loop that a search has found.
@@ -138,6 +151,9 @@ struct Following {
     noted: Option<FollowedSteps>,
     /// First window of the steps that windows were to follow before.
     replaces: Option<WindowId>,
+    /// Steps begun when this rank found them first, and when it named them first.
+    found: Option<u64>,
+    named: Option<u64>,
 }
 
 impl Shape {
@@ -158,14 +174,14 @@ impl Thread {
         }
     }
 
-    /// Examines the calls once a period, and names those of each step. It is `now`.
+    /// Searches the calls where they have grown, and names those of each step once a period. It is `now`.
     #[cold]
     pub fn look_for_steps(&mut self, now: u64) {
         let Some(mut steps) = self.steps.take() else { return };
         let period = self.shared.nanos_at(now) / Marker::AUTO_PERIOD_NS;
-        if !steps.is_settled && steps.period != period {
-            steps.period = period;
-            self.examine(&mut steps);
+        if !steps.is_settled {
+            let is_next = std::mem::replace(&mut steps.period, period) != period;
+            self.examine(&mut steps, is_next);
         }
         self.steps = Some(steps);
     }
@@ -183,15 +199,18 @@ impl Thread {
         }
     }
 
-    fn examine(&mut self, steps: &mut Steps) {
+    fn examine(&mut self, steps: &mut Steps, is_next: bool) {
         let (calls, period) = (self.log.calls(), steps.period);
         let grown = calls > steps.searched + steps.searched / 4;
         let is_over = |running: &Running| !running.lasts && period >= running.since.0 + LASTING;
-        let again = calls > steps.searched + steps.searched / 16;
+        let again = is_next && calls > steps.searched + steps.searched / 16;
         if grown || again && steps.running.as_ref().is_some_and(is_over) {
             steps.searched = calls;
             let found = self.search(steps);
             self.compare(steps, found);
+        }
+        if !is_next {
+            return;
         }
         let named = steps.running.take().and_then(|mut running| {
             let own = self.own_steps(steps, &mut running);
@@ -221,8 +240,11 @@ impl Thread {
         if let Some(mut running) = before {
             let mut marks = found.marks.clone();
             let key = |mark: &Mark| (mark.shape, mark.per_step);
-            marks.retain(|mark| running.marks.iter().any(|known| key(known) == key(mark)));
-            if !marks.is_empty() {
+            let is_known = |mark: &Mark| running.marks.iter().any(|known| key(known) == key(mark));
+            let goes_on = marks.iter().any(is_known);
+            // Few steps do not show yet what each of them calls equally often.
+            marks.retain(|mark| !running.lasts || is_known(mark));
+            if goes_on {
                 running.marks = marks;
                 if found.breaks > running.breaks.0 {
                     running.breaks = (found.breaks, found.steps);
@@ -234,9 +256,18 @@ impl Thread {
         }
         let first = &steps.shapes[found.marks[0].shape as usize];
         let since = (period, self.visits_of(first));
+        let after = Some(found.marks[0].steps(since.1));
         let breaks = (found.breaks, found.steps);
-        steps.running =
-            Some(Running { marks: found.marks, since, last: since, breaks, lasts: false, is_other });
+        steps.running = Some(Running {
+            marks: found.marks,
+            since,
+            last: since,
+            breaks,
+            lasts: false,
+            is_other,
+            found: after,
+            named: None,
+        });
     }
 
     /// Calls to be named, where the loop lasts and still goes on.
@@ -253,10 +284,13 @@ impl Thread {
             visits / per_step / (now.0.saturating_sub(from.0)).max(1) as f32
         };
         let (mean, latest) = (rate(running.since), rate(running.last));
+        let is_named = running.lasts && mean > 0.0;
+        let begun = running.marks.first().map(|mark| mark.steps(now.1));
+        running.named = running.named.or(begun.filter(|_| is_named));
         running.last = now;
         // Of steps that are longer than a period the latest one has one or none.
         let rate = if mean < 1.0 { mean } else { mean.max(latest) };
-        (running.lasts && mean > 0.0).then_some(OwnSteps { calls, rate })
+        is_named.then_some(OwnSteps { calls, rate })
     }
 
     fn visits_of(&self, shape: &Shape) -> u64 {
@@ -274,16 +308,20 @@ impl Thread {
         let ways = Ways::new(steps.shapes.iter().map(|shape| self.way(shape)).collect());
         let encloses = |inner: &Set, rest: &Set| ways.encloses(inner, rest);
         let first: Vec<_> = steps.shapes.iter().map(|shape| self.first_calls(shape)).collect();
+        let turns: Vec<_> = steps.shapes.iter().map(|shape| self.turns(shape)).collect();
         let calls = Calls {
             tokens: &steps.tokens,
             functions: &functions,
             first: &first,
+            turns: &turns,
             arguments: &steps.arguments,
             encloses: &encloses,
+            is_placed: &|shape| ways.is_known(shape),
             work: MOST_WORK,
             goes_on: true,
         };
-        let found = calls.find(&grammar).ok()??;
+        let found =
+            calls.find(&grammar).ok()?.filter(|found| !found.is_unsettled && found.steps >= FEWEST_STEPS)?;
         let mark = |of: Regular| {
             let own = &steps.shapes[of.shape as usize];
             let (before, per_step) = (self.visits_of(own).saturating_sub(of.calls), of.per_step);
@@ -298,75 +336,6 @@ impl Thread {
         is_marked.then_some(Loop { marks, steps: found.steps, breaks, is_left, by_shape: found.by_shape })
     }
 
-    /// Functions that lead to the calls of `shape`, from the innermost outwards.
-    fn way(&self, shape: &Shape) -> Option<Vec<u64>> {
-        let mut way: Vec<u64> = shape.function.into_iter().collect();
-        match &shape.callers[..] {
-            [] => way.extend(&*self.ways.get(shape.sites.first()?)?.functions),
-            callers => way.extend(callers),
-        }
-        Some(way)
-    }
-
-    /// First calls of `shape`, where they came from elsewhere than those behind them.
-    fn first_calls(&self, shape: &Shape) -> Option<FirstCalls> {
-        let [site] = shape.sites[..] else { return None };
-        self.ways.get(&site)?.first()
-    }
-
-    /// Finds the meaning of terminals that have come since the last search.
-    fn learn_terminals(&self, steps: &mut Steps) {
-        for terminal in steps.tokens.len()..self.signatures.len() {
-            let Some((head, words)) = self.signatures.get(terminal) else { break };
-            let (function, flags, site) = (head as u16, (head >> 16) as u8, (head >> 32) as u32);
-            let token = Token::of_no_shape(function, flags);
-            let token = token.unwrap_or_else(|| Token::Shape(self.shape(steps, function, site)));
-            steps.tokens.push(token);
-            steps.arguments.push(raw_hashes(function, flags, words));
-        }
-    }
-
-    /// Number of the shape of calls of `function` from the site of that index.
-    fn shape(&self, steps: &mut Steps, function: u16, site: u32) -> u32 {
-        if let Some(&shape) = steps.of_site.get(&(function, site)) {
-            return shape;
-        }
-        let frames = self.frames(site);
-        let call = StepCall { function, path: self.path_hash(&frames) };
-        let shapes = &mut steps.shapes;
-        let number = *steps.of_call.entry(call).or_insert_with(|| {
-            let around = frames.first().and_then(|&inner| self.shared.function_around(inner));
-            let callers = frames.get(1..).unwrap_or_default().into();
-            shapes.push(Shape { call, sites: Vec::new(), function: around, callers });
-            shapes.len() as u32 - 1
-        });
-        shapes[number as usize].sites.push(site);
-        steps.of_site.insert((function, site), number);
-        number
-    }
-
-    /// Return addresses of the path of the site of that index, without the repetitions of recursion; none where calls
-    /// are not told apart by place.
-    fn frames(&self, site: u32) -> Vec<u64> {
-        if !self.has_sites || site == 0 {
-            return Vec::new();
-        }
-        let mut frames = self.paths.frames(self.sites.address(site)).into_vec();
-        fold(&mut frames);
-        frames
-    }
-
-    /// Hash of a path, the same in all processes that run the same code.
-    fn path_hash(&self, frames: &[u64]) -> u64 {
-        let mut hasher = FxHasher::default();
-        for &frame in frames {
-            let (path, offset) = (self.shared.resolve)(frame);
-            hasher.write(path.rsplit('/').next().unwrap_or(&path).as_bytes());
-            hasher.write_u64(offset);
-        }
-        if frames.is_empty() { 0 } else { hasher.finish() }
-    }
-
     /// Follows the steps that have been announced, from their visit on.
     #[cold]
     pub fn follow_steps(&mut self) {
@@ -378,13 +347,13 @@ impl Thread {
             if known.is_some() {
                 self.shared.name_steps(None);
             }
-            steps.running = None;
+            let (found, named) = steps.running.take().map_or((None, None), |own| (own.found, own.named));
             let StepCall { function, path } = marker.call;
             let own: Vec<u32> = self.sites.entries().filter(|of| of.1 == function).map(|of| of.0).collect();
             self.marker_sites =
                 own.into_iter().map(|site| (site, self.path_hash(&self.frames(site)) == path)).collect();
             self.marker = Some(function);
-            let following = Following { marker, uncounted: 0, noted: None, replaces: known };
+            let following = Following { marker, uncounted: 0, noted: None, replaces: known, found, named };
             // Those of before end no window from here on, whether the others begin or not.
             if let Some(mut left) = steps.following.replace(following).and_then(|before| before.noted) {
                 left.left = Some(self.shared.window().0);
@@ -470,7 +439,7 @@ impl Thread {
     fn note_steps(&mut self, window: WindowId, now: u64, (site, visit): (u32, u64)) {
         let following = self.steps.as_ref().and_then(|steps| steps.following.as_ref());
         let Some(following) = following.filter(|following| following.noted.is_none()) else { return };
-        let (marker, replaces) = (following.marker, following.replaces);
+        let &Following { marker, replaces, found, named, .. } = following;
         let inner = self.frames(site).first().copied();
         let (module, offset) = inner.map_or_else(Default::default, |inner| (self.shared.resolve)(inner));
         let record = FollowedSteps {
@@ -485,6 +454,8 @@ impl Thread {
             first_window: window.0,
             replaces: replaces.map(|window| window.0),
             left: None,
+            found_after: found,
+            named_after: named,
             at: now,
         };
         let following = self.steps.as_mut().and_then(|steps| steps.following.as_mut());

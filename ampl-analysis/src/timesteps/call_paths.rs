@@ -1,7 +1,7 @@
 //! Functions on the way to calls.
 
 use ampl_trace::loops::Ways;
-use ampl_trace::totals::{FirstCalls, Totals};
+use ampl_trace::totals::{FirstCalls, Totals, Turns};
 use rustc_hash::FxHashMap;
 
 use super::shapes::{Frame, Shape};
@@ -17,6 +17,7 @@ type Way<'a> = Vec<Frame<'a>>;
 pub struct Sampled<'a> {
     ways: FxHashMap<(u16, Vec<Frame<'a>>), Way<'a>>,
     first: FxHashMap<(u16, Vec<Frame<'a>>), FirstCalls>,
+    turns: FxHashMap<(u16, Vec<Frame<'a>>), Turns>,
 }
 
 impl<'a> Sampled<'a> {
@@ -28,6 +29,7 @@ impl<'a> Sampled<'a> {
         Self {
             ways: totals.known().filter_map(way).collect(),
             first: totals.known().filter_map(first).collect(),
+            turns: totals.known().map(|known| ((known.function, known.path), known.turns)).collect(),
         }
     }
 
@@ -35,6 +37,12 @@ impl<'a> Sampled<'a> {
     pub fn first(&self, shapes: &[Shape<'a>]) -> Vec<Option<FirstCalls>> {
         let first = |shape: &Shape<'a>| self.first.get(&(shape.function, shape.path.clone())).copied();
         shapes.iter().map(first).collect()
+    }
+
+    /// Ways that sampled calls of `shapes` came by, in their order.
+    pub fn turns(&self, shapes: &[Shape<'a>]) -> Vec<Turns> {
+        let turns = |shape: &Shape<'a>| self.turns.get(&(shape.function, shape.path.clone())).copied();
+        shapes.iter().map(|shape| turns(shape).unwrap_or_default()).collect()
     }
 
     /// Ways to `shapes`.

@@ -46,6 +46,7 @@ pub fn timesteps<'a>(
         let shapes = Shapes::of(&group, &thread);
         let ways = sampled.to(&shapes.shapes, around);
         let first = sampled.first(&shapes.shapes);
+        let turns = sampled.turns(&shapes.shapes);
         let functions: Vec<u16> = shapes.shapes.iter().map(|shape| shape.function).collect();
         let encloses = |inner: &Set, rest: &Set| ways.encloses(inner, rest);
         let ranks: Vec<u32> = group.ranks().collect();
@@ -62,8 +63,10 @@ pub fn timesteps<'a>(
                 tokens: &shapes.tokens,
                 functions: &functions,
                 first: &first,
+                turns: &turns,
                 arguments: &arguments,
                 encloses: &encloses,
+                is_placed: &|shape| ways.is_known(shape),
                 work: MOST_WORK,
                 goes_on: false,
             };
@@ -172,6 +175,9 @@ fn agreed<'a>(
     // Of ranks that agree the most frequent kind stands for the place; the first of several.
     let largest = loops().reduce(|best, next| if next.0 > best.0 { next } else { best });
     let Some((_, largest)) = largest else { return Err(Absence::NoLoop) };
+    if largest.steps.is_unsettled {
+        return Err(Absence::InTurns);
+    }
     Ok(Loop {
         steps,
         confidence: ranks / f64::from(job.max(agreeing)),
@@ -179,6 +185,7 @@ fn agreed<'a>(
         functions,
         start_up: mean(|found| found.start_up),
         may_hold: largest.steps.may_hold,
+        others: largest.steps.others.clone(),
         warm_up: largest.steps.warm_up,
         wind_down: mean(|found| found.wind_down),
         missing: mean(|found| found.missing),

@@ -28,6 +28,8 @@ pub struct Named {
     pub path: Vec<String>,
     /// Steps of the program that one of these may hold.
     pub may_hold: Option<u64>,
+    /// Other numbers of steps that a program with the same calls may have.
+    pub others: Vec<u64>,
     /// Steps before the loop that warm up.
     pub warm_up: Option<u64>,
     /// Calls before the loop.
@@ -68,6 +70,7 @@ impl Named {
             site,
             path: own.map(|own| path(&own.common, symbols)).unwrap_or_default(),
             may_hold: own.map(|own| own.may_hold),
+            others: own.map(|own| own.others.clone()).unwrap_or_default(),
             warm_up: own.map(|own| own.warm_up),
             start_up: own.map(|own| own.start_up),
             wind_down: own.map(|own| own.wind_down),

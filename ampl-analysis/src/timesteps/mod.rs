@@ -64,6 +64,8 @@ pub enum Absence {
     NoLoop,
     /// Ranks show different numbers, none of them most ranks.
     Disagreement,
+    /// Calls come from functions that are called at several places in turns: an iteration may be a part of a step.
+    InTurns,
     /// Sequences were too irregular for the work allowed.
     TooIrregular,
 }
@@ -84,6 +86,8 @@ pub struct Loop<'a> {
     /// Steps of the program that one of these may hold, as its parts are alike, or come in turns; 1 where nothing suggests
     /// more.
     pub may_hold: u64,
+    /// Other numbers of steps that a program with the same calls may have.
+    pub others: Vec<u64>,
     /// Steps before it, as warm-up.
     pub warm_up: u64,
     /// Calls behind the loop.

@@ -39,7 +39,7 @@ use crate::record::{
 use crate::structure::{Comm, RankStructure, Signature, ThreadStructure};
 use crate::timestep::TimestepRecord;
 use crate::timing::{Encoder, Settings};
-use crate::totals::{FirstCalls, MOST_CALLERS, SEVERAL, Totals, Way};
+use crate::totals::{FirstCalls, MOST_CALLERS, SEVERAL, Totals, Turns, Way};
 use clock::Clock;
 use late_decisions::LateDecisions;
 use paths::Paths;
@@ -394,9 +394,11 @@ fn way(record: Record<'_>) -> Option<(u32, Way)> {
     let (&[index, head], functions) = body.split_first_chunk()?;
     let [least, most] = [WAY_LEAST, WAY_MOST].map(|shift| head >> shift & WAY_NUMBER);
     let first = (0 < least && least <= most).then_some(FirstCalls { least, most });
-    let functions = functions.as_chunks::<2>().0.iter().take(MOST_CALLERS);
+    let (functions, turns) = functions.as_chunks::<2>();
+    let turns = Turns::of(turns.first().copied().unwrap_or(0));
+    let functions = functions.iter().take(MOST_CALLERS);
     let functions = functions.map(|&[module, offset]| (module as u32, offset)).collect();
-    Some((index as u32, Way { functions, several: head & 1 != 0, first }))
+    Some((index as u32, Way { functions, several: head & 1 != 0, first, turns }))
 }
 
 /// Numbers in the trace of one thread's call sites, by their index in its site table.

@@ -8,13 +8,14 @@ use rustc_hash::FxHashMap;
 use super::find::{Finder, Found};
 use super::flow_graph::Set;
 use super::iterations::Iterations;
-use super::regular::Regular;
+use super::refined::{Doubt, refine};
+use super::regular::{Regular, repeated};
 use super::repetition::{Repetition, longest};
 use super::sequence::{Anchor, Flow, Sequence, Slice, Token};
 use super::turns::steps_of_iteration;
 use super::warm_up::WarmUp;
 use crate::grammar::Grammar;
-use crate::totals::FirstCalls;
+use crate::totals::{FirstCalls, Turns};
 
 /// Kinds of arguments at one place from which on they tell parts of a step apart.
 const LEAST_KINDS: usize = 3;
@@ -32,10 +33,14 @@ pub struct Calls<'a> {
     pub functions: &'a [u16],
     /// First calls of each shape, where sampled ones came from elsewhere than those behind them.
     pub first: &'a [Option<FirstCalls>],
+    /// Ways that sampled calls of each shape came by; of none where that is empty.
+    pub turns: &'a [Turns],
     /// [Hashes of arguments](super::hashes) by terminal.
     pub arguments: &'a [(Option<u64>, u64)],
     /// True where the loop of the first shapes lies in a function that makes calls of the second besides.
     pub encloses: &'a dyn Fn(&Set, &Set) -> bool,
+    /// True where it is known which functions a shape is called by.
+    pub is_placed: &'a dyn Fn(u32) -> bool,
     /// Most positions of a grammar that are visited.
     pub work: u64,
     /// True where more calls follow: a loop that goes on may have had few steps so far.
@@ -78,6 +83,11 @@ pub struct Steps {
     pub by_shape: BTreeMap<u32, u64>,
     /// Calls that begin the steps.
     pub iterations: Iterations,
+    /// Other numbers of steps that a program with the same calls may have.
+    pub others: Vec<u64>,
+    /// True where all calls that each iteration makes once, or most of its calls, come by several ways in turns: an iteration
+    /// may be a part of a step, or hold several.
+    pub is_unsettled: bool,
 }
 
 /// Reason why a thread's loop is not known.
@@ -90,6 +100,14 @@ impl Calls<'_> {
     /// # Errors
     /// [`TooIrregular`] where the work allowed does not suffice.
     pub fn find(&self, grammar: &Grammar) -> Result<Option<Steps>, TooIrregular> {
+        match refine(grammar, self.tokens, self.turns, self.work) {
+            (doubt, None) => self.find_among(grammar, &doubt),
+            (doubt, Some(refined)) => self.find_in(&refined, &doubt),
+        }
+    }
+
+    /// The loop in `grammar`, whose shapes are in `doubt`.
+    pub(super) fn find_among(&self, grammar: &Grammar, doubt: &Doubt) -> Result<Option<Steps>, TooIrregular> {
         let (sequence, whole) = Sequence::within(grammar, self.tokens, self.work).ok_or(TooIrregular)?;
         let partners = self.partners(grammar);
         let all = sequence.flow(&whole);
@@ -99,16 +117,41 @@ impl Calls<'_> {
             let is_most = body.len() > 1 || all.sum(body).saturating_mul(2) >= most;
             self.communicates(body) && !is_over_ranks(body, &partners) && is_most
         };
-        let mut finder = Finder { sequence: &sequence, encloses: self.encloses, accepts: &accepts };
-        let Some(found) = finder.find(&whole) else { return Ok(None) };
+        let mut finder = Finder { sequence: &sequence, encloses: self.encloses, doubt, accepts: &accepts };
+        let Some(mut found) = finder.find(&whole) else { return Ok(None) };
+        if !self.goes_on {
+            found.take_ends(&sequence, &|shape| self.elsewhere(doubt, shape));
+        }
         let calls = sequence.calls(&found.inside);
         if let Some(refined) = self.by_arguments(grammar, &found, calls) {
             return Ok(Some(refined));
         }
-        let steps = self.described(&sequence, &found, &|shape| shape, false);
+        let mut steps = self.described(&sequence, &found, &|shape| shape, false);
         let (inside, before) = (sequence.flow(&found.inside), sequence.flow(&found.before));
+        let once = |calls: u64| calls == found.steps || calls == found.steps + 1;
+        let is_sure = |(shape, &calls): (&u32, &u64)| {
+            once(calls) && doubt.is_sure(*shape) && 2 * doubt.unseen_of(*shape) < calls.max(1)
+        };
+        let sways = |of: &(&u32, &u64)| doubt.swaying.contains(of.0);
+        let swaying: u64 = inside.calls.iter().filter(sways).map(|of| *of.1).sum();
+        // The steps may be a part of an iteration that has such calls alone.
+        let is_within = swaying as f64 >= SAME_CALLS * inside.calls.values().sum::<u64>() as f64;
+        steps.is_unsettled = doubt.is_among(&found.body) && (is_within || !inside.calls.iter().any(is_sure));
+        // A step that was begun is whole where nothing shows that it is not.
+        let begun = |(shape, &calls): (&u32, &u64)| calls == found.steps + 1 && doubt.is_sure(*shape);
+        if doubt.ends_open && !self.goes_on && inside.calls.iter().any(begun) {
+            steps.others.push(steps.steps);
+            steps.steps += 1;
+        }
         let warm_up = WarmUp::of(&inside, &before, found.steps, self.first);
         Ok(Some(self.without(steps, &warm_up)))
+    }
+
+    /// First calls of `shape` that come by another way than all others; `None` where these may come by several.
+    fn elsewhere(&self, doubt: &Doubt, shape: u32) -> Option<u64> {
+        let first = self.first.get(shape as usize).copied().flatten();
+        let is_one = doubt.is_sure(shape) && doubt.unseen_of(shape) == 0 && (self.is_placed)(shape);
+        is_one.then(|| first.map_or(0, |first| first.most))
     }
 
     /// `steps` less those of `warm_up`, which come before them. The loop is not searched again: it may do more in each
@@ -154,7 +197,8 @@ impl Calls<'_> {
         let (sequence, whole) = Sequence::within(grammar, &tokens, self.work)?;
         let shapes = |set: &Set| -> Set { set.iter().map(|&kind| kinds[kind as usize].0).collect() };
         let encloses = |inner: &Set, rest: &Set| (self.encloses)(&shapes(inner), &shapes(rest));
-        let mut finder = Finder { sequence: &sequence, encloses: &encloses, accepts: &|_| true };
+        let mut finder =
+            Finder { sequence: &sequence, encloses: &encloses, doubt: &Doubt::default(), accepts: &|_| true };
         let is_confirmed = finder.find(&whole).is_some_and(|refined| refined.steps == found.steps);
         let Repetition { times, slices: [before, inside, after] } = longest(&sequence, &whole)?;
         let own = sequence.calls(&inside);
@@ -167,7 +211,17 @@ impl Calls<'_> {
         }
         let anchor = Anchor { shapes: Set::default(), merges: false };
         let body = sequence.flow(&inside).calls.into_keys().collect();
-        let repeated = Found { steps: times, begun: times, anchor, repeats: 1, body, before, inside, after };
+        let repeated = Found {
+            steps: times,
+            begun: times,
+            anchor,
+            repeats: 1,
+            others: Vec::new(),
+            body,
+            before,
+            inside,
+            after,
+        };
         Some(self.described(&sequence, &repeated, &|kind| kinds[kind as usize].0, true))
     }
 
@@ -233,6 +287,8 @@ impl Calls<'_> {
                 .unwrap_or(0),
             regular,
             by_shape,
+            others: found.others.clone(),
+            is_unsettled: false,
         }
     }
 
@@ -258,30 +314,6 @@ impl Calls<'_> {
         }
         partners
     }
-}
-
-/// Shapes of a loop whose steps repeat call by call, those with the fewest calls in a step first; none where some steps differ.
-fn repeated(sequence: &Sequence, found: &Found, shape_of: &dyn Fn(u32) -> u32) -> Vec<Regular> {
-    let Some(Repetition { times, slices: [_, steps, rest] }) = longest(sequence, &found.inside) else {
-        return Vec::new();
-    };
-    if times < found.steps.saturating_sub(1) {
-        return Vec::new();
-    }
-    let mut shapes: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
-    for (number, slice) in [&steps, &rest, &found.after].into_iter().enumerate() {
-        for (&shape, &calls) in &sequence.flow(slice).calls {
-            shapes.entry(shape_of(shape)).or_default()[number.min(1)] += calls;
-        }
-    }
-    let regular = |(shape, [steps, rest]): (u32, [u64; 2])| Regular {
-        shape,
-        per_step: steps / times,
-        calls: steps + rest,
-    };
-    let mut all: Vec<Regular> = shapes.into_iter().map(regular).filter(|of| of.per_step > 0).collect();
-    all.sort_by_key(|of| (of.per_step, of.shape));
-    all
 }
 
 /// True where those of `steps` that are not among `times` repetitions are no steps: their calls, `rest`, are by far fewer
@@ -337,8 +369,10 @@ mod tests {
             tokens: &tokens,
             functions: &[ampl_core::mpi::ids::MPI_ALLREDUCE.0; 16],
             first: &[],
+            turns: &[],
             arguments: &arguments,
             encloses: &|_, _| false,
+            is_placed: &|_| false,
             work: super::super::MOST_WORK,
             goes_on,
         };

@@ -3,10 +3,14 @@
 use rustc_hash::FxHashSet;
 
 use super::flow_graph::{FlowGraph, Set};
+use super::refined::Doubt;
 use super::sequence::{Anchor, Flow, Sequence, Slice};
+use super::trips::Trips;
 
 /// Fewest iterations of a loop.
 const LEAST: u64 = 3;
+/// The same of one that repeats a single call.
+const LEAST_ALONE: u64 = 5;
 /// Share of a loop's calls from which on a loop inside it may be the one that is looked for.
 const COVERAGE: f64 = 0.9;
 /// Most shapes of a sequence.
@@ -27,6 +31,9 @@ pub struct Found {
     pub anchor: Anchor,
     /// Times that each repeats most of its calls, where all do equally often; 1 otherwise.
     pub repeats: u64,
+    /// Other numbers of iterations that a program with the same calls may have: those of a loop around or inside that begins
+    /// with the same calls.
+    pub others: Vec<u64>,
     /// Shapes of the loop.
     pub body: Set,
     /// The sequence before the loop.
@@ -43,6 +50,8 @@ pub struct Finder<'a> {
     pub sequence: &'a Sequence,
     /// True where the loop of the first shapes lies in a function that makes calls of the second besides.
     pub encloses: &'a dyn Fn(&Set, &Set) -> bool,
+    /// Facts that sampled calls leave open.
+    pub doubt: &'a Doubt,
     /// True where a loop of those shapes may be one over time.
     pub accepts: &'a dyn Fn(&Set) -> bool,
 }
@@ -100,15 +109,34 @@ impl Finder<'_> {
             return Some(found);
         }
         let (mut before, mut inside) = (before, inside);
-        let (mut body, mut repeats) = (part.clone(), 1);
+        let (mut body, mut repeats, mut others) = (part.clone(), 1, Vec::new());
         // Loops inside each other, from the outermost one on.
         while let Some(inner) = heaviest(&flow, &body, &loops) {
             let Some((inner_anchor, inner_begun, most)) = self::anchor(&flow, inner, &loops) else { break };
             let executions = self.sequence.executions(&inside, inner, &inner_anchor)?;
+            let sways = steps >= LEAST && self.sways(&inner_anchor);
             match self.relation(&flow, &body, inner, steps, &executions) {
+                Relation::Inner { .. } | Relation::Repeating(_) if sways => break,
+                Relation::Inner { steps: more, .. }
+                    if steps >= LEAST && self.is_in_doubt(&body, &inner_anchor, &executions) =>
+                {
+                    others.push(more);
+                    break;
+                }
                 Relation::Outer => {
                     let at = self.at_intervals(&inside, &flow, part, &loops);
                     let Some(at) = at.filter(|at| at.3.len() < body.len() && at.3.is_subset(&body)) else {
+                        match self.in_turns(&flow, &body, steps, &executions) {
+                            Some((shape, more)) if more != 2 * steps => {
+                                (steps, begun) = (more, more);
+                                anchor = Anchor { shapes: Set::from_iter([shape]), merges: false };
+                            }
+                            Some((_, more)) => others.push(more),
+                            None => {}
+                        }
+                        others.extend(
+                            self.otherwise(&flow, &body, inner, steps, &executions).filter(|_| !sways),
+                        );
                         break;
                     };
                     (anchor, steps, begun, body) = at;
@@ -126,6 +154,9 @@ impl Finder<'_> {
                     ));
                 }
                 Relation::Inner { from, steps: inner_steps } => {
+                    let list = Trips::of(&executions);
+                    let is_even = list.is_even() || self.doubt.is_among(&body) && list.is_mostly_once();
+                    others.extend(Some(steps).filter(|&steps| is_even && from == 0 && steps >= LEAST));
                     if from > 0 {
                         let [begin, first, rest] = self.sequence.execution(&inside, inner, from)?;
                         before.extend(begin);
@@ -136,8 +167,54 @@ impl Finder<'_> {
                 }
             }
         }
-        let found = Found { steps, begun, anchor, repeats, body: part.clone(), before, inside, after };
-        (steps >= LEAST && (self.accepts)(&found.body)).then_some(found)
+        let found =
+            Found { steps, begun, anchor, repeats, others, body: part.clone(), before, inside, after };
+        let least = if part.len() > 1 { LEAST } else { LEAST_ALONE };
+        (steps >= least && (self.accepts)(&found.body)).then_some(found)
+    }
+
+    /// True where the calls of `anchor` are no single one of each iteration.
+    fn sways(&self, anchor: &Anchor) -> bool {
+        anchor.shapes.iter().all(|shape| self.doubt.swaying.contains(shape))
+    }
+
+    /// True where those calls of `anchor` that come again in some of the `executions` inside `body` may come by another way.
+    fn is_in_doubt(&self, body: &Set, anchor: &Anchor, executions: &[(u64, u64)]) -> bool {
+        self.doubt.is_among(body)
+            && Trips::of(executions).is_mostly_once()
+            && anchor.shapes.iter().all(|&shape| self.doubt.unseen_of(shape) > 0)
+    }
+
+    /// A call that all cycles of `body` go through about twice in each of its iterations, and its number: steps may do one
+    /// thing and another in turns.
+    fn in_turns(&self, flow: &Flow, body: &Set, steps: u64, executions: &[(u64, u64)]) -> Option<(u32, u64)> {
+        let through = FlowGraph::of(flow, Some(body), &[]).on_all_cycles();
+        let sure = through.into_iter().filter(|&shape| self.doubt.is_sure(shape));
+        let (calls, shape) = sure.map(|shape| (flow.of(shape), shape)).max()?;
+        let is_twice = calls + 1 >= 2 * steps && calls <= 2 * steps + 1;
+        let list = Trips::of(executions);
+        (is_twice && list.number() > 2 && list.number_of(1) == list.number()).then_some((shape, calls))
+    }
+
+    /// Iterations of `inner`, where a program whose steps these are, and that does the rest of `body` in some of them, makes
+    /// the same calls: each cycle goes through a call of it.
+    fn otherwise(
+        &self,
+        flow: &Flow,
+        body: &Set,
+        inner: &Set,
+        steps: u64,
+        executions: &[(u64, u64)],
+    ) -> Option<u64> {
+        let list = Trips::of(executions);
+        let rest: Set = body.difference(inner).copied().collect();
+        let through = FlowGraph::of(flow, Some(body), &[]).on_all_cycles();
+        let is_same = list.number() > 2
+            && list.sum() > steps
+            && list.regular().is_none()
+            && through.iter().any(|shape| inner.contains(shape))
+            && !(self.encloses)(inner, &rest);
+        is_same.then(|| list.sum())
     }
 
     /// `loops` without those that are ways through a step: what is around them goes by without a part of their own
@@ -240,7 +317,7 @@ impl Finder<'_> {
             let list = Trips::of(&self.sequence.executions(inside, inner, &anchor)?);
             let rest: Vec<u32> = part.difference(inner).copied().collect();
             let differ = list.number() > 2 && list.regular().is_none();
-            if differ && (2..=MOST_RARE).contains(&rest.len()) {
+            if differ && !self.sways(&anchor) && (2..=MOST_RARE).contains(&rest.len()) {
                 let intervals = rest.iter().map(|&shape| self.interval(inside, part, shape, &anchor));
                 let intervals: Option<Vec<Option<u64>>> = intervals.collect();
                 let intervals: FxHashSet<u64> = intervals.into_iter().flatten().flatten().collect();
@@ -315,7 +392,7 @@ impl Finder<'_> {
             };
         }
         // Most iterations have all of the body, and some go without a part.
-        if list.number_of(1).saturating_mul(2) > list.number() {
+        if list.is_mostly_once() {
             return Relation::Inner { from: 0, steps: sum };
         }
         Relation::Outer
@@ -328,65 +405,6 @@ impl Found {
         self.before.splice(0..0, before);
         self.after.extend(after);
         self
-    }
-}
-
-/// Iterations of the executions of a loop, in their order.
-#[derive(Clone, Debug)]
-struct Trips {
-    /// Iterations, number of executions in a row with so many, and the index of the first of these.
-    trips: Vec<(u64, u64, u64)>,
-}
-
-impl Trips {
-    /// Executions with no whole iteration are left out.
-    fn of(executions: &[(u64, u64)]) -> Self {
-        let mut index = 0;
-        let mut trips: Vec<(u64, u64, u64)> = Vec::new();
-        for &(iterations, times) in executions {
-            if iterations > 0 {
-                trips.push((iterations, times, index));
-            }
-            index += times;
-        }
-        Self { trips }
-    }
-
-    fn number(&self) -> u64 {
-        self.trips.iter().map(|&(_, times, _)| times).sum()
-    }
-
-    fn number_of(&self, iterations: u64) -> u64 {
-        self.trips.iter().filter(|of| of.0 == iterations).map(|&(_, times, _)| times).sum()
-    }
-
-    fn sum(&self) -> u64 {
-        self.trips.iter().fold(0, |sum, &(trips, times, _)| sum.saturating_add(trips.saturating_mul(times)))
-    }
-
-    /// The run with the most iterations, the first of several; and its iterations.
-    fn longest(&self) -> (usize, u64) {
-        let longest = (0..self.trips.len()).max_by_key(|&at| (self.trips[at].0, std::cmp::Reverse(at)));
-        longest.map_or((0, 0), |at| (at, self.trips[at].0))
-    }
-
-    fn index(&self, run: usize) -> u64 {
-        self.trips.get(run).map_or(0, |&(_, _, index)| index)
-    }
-
-    /// Iterations of each execution but the first and the last, which have no more; `None` where they differ.
-    fn regular(&self) -> Option<u64> {
-        let mut inner = self.trips.clone();
-        if self.number() < 3 {
-            return None;
-        }
-        let (first, last) = (inner.first()?.0, inner.last()?.0);
-        inner.first_mut()?.1 -= 1;
-        inner.last_mut()?.1 -= 1;
-        let mut values: Vec<u64> = inner.iter().filter(|of| of.1 > 0).map(|of| of.0).collect();
-        values.dedup();
-        let &[value] = &values[..] else { return None };
-        (value == 1 || first.max(last) <= value).then_some(value)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::find::Found;
 use super::sequence::{Anchor, Sequence, Token};
+use crate::grammar::Grammar;
 
 /// Iterations of a loop. Positions count calls of a thread, without polls that found nothing and calls that were not
 /// recorded.
@@ -23,6 +24,8 @@ enum Begin {
     At(Anchor),
     /// One of so many.
     Every(u64),
+    /// Calls at these positions, ascending.
+    Listed(Vec<u64>),
 }
 
 impl Iterations {
@@ -31,6 +34,22 @@ impl Iterations {
         let from = sequence.calls(&found.before);
         let begin = every.map_or_else(|| Begin::At(found.anchor.clone()), |calls| Begin::Every(calls.max(1)));
         Self { from, to: from.saturating_add(sequence.calls(&found.inside)), warm_up: 0, begin }
+    }
+
+    /// The same by positions, for the calls of `grammar`, whose terminals mean `tokens`.
+    pub(super) fn listed(&self, grammar: &Grammar, tokens: &[Token]) -> Self {
+        let (mut walk, mut listed) = (self.walk(tokens), Vec::new());
+        for (terminal, count) in grammar.runs() {
+            if matches!(tokens.get(terminal as usize), Some(Token::Gap)) {
+                walk.pass_gap();
+                continue;
+            }
+            for _ in 0..count {
+                let position = walk.position;
+                listed.extend(walk.begins(terminal).then_some(position));
+            }
+        }
+        Self { warm_up: 0, begin: Begin::Listed(listed), ..*self }
     }
 
     /// A walk over a thread's calls, whose terminals mean `tokens`.
@@ -69,6 +88,7 @@ impl Walk<'_> {
             return false;
         }
         let begins = match begin {
+            Begin::Listed(positions) => positions.binary_search(&position).is_ok(),
             Begin::Every(calls) => (position - from).is_multiple_of(*calls),
             Begin::At(anchor) => {
                 let is_anchor = anchor.shapes.contains(&shape);

@@ -6,19 +6,26 @@
 //! time, and lies in the same function. Iterations are counted inside the loop: steps before it that warm up are
 //! counted apart, also where nothing but their return addresses tells them from the loop's own.
 //!
+//! Calls by a function around MPI all have its place. Where sampled calls come by several ways in turns, each way is a place
+//! of its own as far as the calls around tell them; a loop all of whose calls still do so is not counted.
+//!
 //! Readers examine finished runs by it, and agents the calls of a running program.
 
 mod arguments;
 mod build;
 mod calls;
+mod ends;
 mod executions;
 mod find;
 mod flow_graph;
 mod fold;
 mod iterations;
+mod refined;
 mod regular;
 mod repetition;
 mod sequence;
+mod told;
+mod trips;
 mod turns;
 mod warm_up;
 mod ways;
@@ -29,6 +36,7 @@ pub use find::{Finder, Found};
 pub use flow_graph::{FlowGraph, Set};
 pub use fold::fold;
 pub use iterations::{Iterations, Walk};
+pub use refined::Doubt;
 pub use regular::Regular;
 pub use repetition::longest;
 pub use sequence::{Anchor, Flow, MOST_WORK, Part, Sequence, Slice, Token};

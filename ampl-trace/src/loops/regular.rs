@@ -1,7 +1,10 @@
 //! Shapes that each iteration of a loop calls equally often.
 
+use std::collections::BTreeMap;
+
 use super::find::Found;
 use super::flow_graph::Set;
+use super::repetition::{Repetition, longest};
 use super::sequence::{Anchor, Sequence};
 
 /// A shape that each step calls equally often.
@@ -63,4 +66,28 @@ impl Found {
         even.sort_unstable_by_key(|of| (of.per_step, of.shape));
         even
     }
+}
+
+/// Shapes of a loop whose steps repeat call by call, those with the fewest calls in a step first; none where some steps differ.
+pub(super) fn repeated(sequence: &Sequence, found: &Found, shape_of: &dyn Fn(u32) -> u32) -> Vec<Regular> {
+    let Some(Repetition { times, slices: [_, steps, rest] }) = longest(sequence, &found.inside) else {
+        return Vec::new();
+    };
+    if times < found.steps.saturating_sub(1) {
+        return Vec::new();
+    }
+    let mut shapes: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
+    for (number, slice) in [&steps, &rest, &found.after].into_iter().enumerate() {
+        for (&shape, &calls) in &sequence.flow(slice).calls {
+            shapes.entry(shape_of(shape)).or_default()[number.min(1)] += calls;
+        }
+    }
+    let regular = |(shape, [steps, rest]): (u32, [u64; 2])| Regular {
+        shape,
+        per_step: steps / times,
+        calls: steps + rest,
+    };
+    let mut all: Vec<Regular> = shapes.into_iter().map(regular).filter(|of| of.per_step > 0).collect();
+    all.sort_by_key(|of| (of.per_step, of.shape));
+    all
 }

@@ -28,6 +28,11 @@ impl<F: Clone + PartialEq> Ways<F> {
         common
     }
 
+    /// True where that of `shape` is known.
+    pub fn is_known(&self, shape: u32) -> bool {
+        self.of(shape).is_some()
+    }
+
     fn of(&self, shape: u32) -> Option<&Vec<F>> {
         self.ways.get(shape as usize)?.as_ref()
     }

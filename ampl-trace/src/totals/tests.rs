@@ -41,7 +41,12 @@ fn made(ranks: &[(Vec<Aggregate>, bool)]) -> Vec<Totals> {
             totals.add_way(
                 function,
                 vec![(first, 80)],
-                Way { functions, several: false, first: first_calls },
+                Way {
+                    functions,
+                    several: false,
+                    first: first_calls,
+                    turns: Turns::of((u64::from(function) - 1) * 0x21),
+                },
             );
         }
         totals
@@ -187,7 +192,7 @@ fn ways_are_what_all_have_in_common() {
     let way = |functions: &[u64], several| Way {
         functions: functions.iter().map(|&at| (0, at)).collect(),
         several,
-        first: None,
+        ..Way::default()
     };
     let join = |one: &[u64], other: &[u64]| {
         let mut joined = way(one, false);

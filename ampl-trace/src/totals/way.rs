@@ -1,5 +1,6 @@
 //! The functions on the way to a place, by sampled calls.
 
+use super::Turns;
 use crate::varint::{Reader, put, put_signed};
 
 /// Largest number of functions of a way.
@@ -24,6 +25,8 @@ pub struct Way {
     pub several: bool,
     /// Its first calls, where they came from elsewhere than the others.
     pub first: Option<FirstCalls>,
+    /// Ways that its sampled calls came by, in their order.
+    pub turns: Turns,
 }
 
 impl Way {
@@ -36,6 +39,7 @@ impl Way {
         self.functions.truncate(common);
         // Of ranks that differ nothing is known.
         self.first = self.first.filter(|_| self.first == other.first);
+        self.turns.join(other.turns);
     }
 
     pub(super) fn put(&self, out: &mut Vec<u8>) {
@@ -58,7 +62,7 @@ impl Way {
             before = before.wrapping_add(reader.get_signed()? as u64);
             functions.push((module, before));
         }
-        Some(Self { functions, several: head & 1 != 0, first: None })
+        Some(Self { functions, several: head & 1 != 0, ..Self::default() })
     }
 }
 

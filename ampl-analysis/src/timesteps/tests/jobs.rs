@@ -169,7 +169,7 @@ fn with_first(rank: &RankStructure, calls: u64, first: [Option<FirstCalls>; 2]) 
     let mut totals = Totals::of(rank.rank, &rank.modules, &rank.sites, &[entry(1), entry(2)]);
     for (site, first) in [1, 2].into_iter().zip(first) {
         let function = rank.threads[0].signatures[site].function;
-        let way = Way { functions: vec![(0, 1)], several: false, first };
+        let way = Way { functions: vec![(0, 1)], first, ..Way::default() };
         totals.add_way(function, vec![(0, 16 * site as u64)], way);
     }
     totals
