@@ -107,7 +107,7 @@ impl<'a, 't, T: Times> Walk<'a, 't, T> {
         for rule in self.counts.rules() {
             let is_fixed = self.counts.is_fixed(rule) && rule > 0;
             let (mut length, mut fragment) = (0u64, Fragment::default());
-            for item in &self.grammar.rules[rule] {
+            for item in self.grammar.rules.at(rule).iter() {
                 self.counts.visit().ok_or(Fault::TooIrregular)?;
                 let count = item.counts.iter().map(|&(count, _)| count).min().ok_or(Fault::Malformed)?;
                 let own = match (item.symbol.as_rule(), item.symbol.as_terminal()) {
@@ -145,7 +145,7 @@ impl<'a, 't, T: Times> Walk<'a, 't, T> {
         loop {
             let is_root = frames.len() == 1;
             let Some(frame) = frames.last_mut() else { return Err(Fault::Malformed) };
-            let Some(item) = grammar.rules[frame.rule].get(frame.item) else {
+            let Some(item) = grammar.rules.at(frame.rule).get(frame.item) else {
                 let own = std::mem::take(&mut frame.own);
                 if is_root {
                     return Ok(own);

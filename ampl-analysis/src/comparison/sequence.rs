@@ -4,7 +4,7 @@
 //! no part in it. Work is of the order of the grammar where loops repeat alike.
 
 use ampl_core::mpi::{Class, FUNCTION_COUNT, Function};
-use ampl_trace::grammar::{Grammar, Item};
+use ampl_trace::grammar::{Grammar, Position};
 use ampl_trace::record::GAP;
 use ampl_trace::structure::RankStructure;
 
@@ -102,8 +102,9 @@ impl<'a> Walk<'a> {
         let mut varies: Vec<bool> =
             rules.iter().map(|rule| rule.iter().any(|item| item.counts.len() > 1)).collect();
         loop {
-            let below =
-                |item: &Item| item.symbol.as_rule().is_some_and(|rule| varies.get(rule) == Some(&true));
+            let below = |item: Position<'_>| {
+                item.symbol.as_rule().is_some_and(|rule| varies.get(rule) == Some(&true))
+            };
             let next: Vec<bool> =
                 rules.iter().zip(&varies).map(|(rule, own)| *own || rule.iter().any(below)).collect();
             if next == varies {
@@ -127,7 +128,7 @@ impl<'a> Walk<'a> {
         }
         let grammar = self.grammar;
         let mut all = Hash::EMPTY;
-        for (at, item) in grammar.rules[rule].iter().enumerate() {
+        for (at, item) in grammar.rules.at(rule).iter().enumerate() {
             self.steps += 1;
             if self.steps > MOST_STEPS {
                 return None;
@@ -154,7 +155,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Repetitions at that position in the next expansion of its rule.
-    fn next_count(&mut self, rule: usize, at: usize, item: &Item) -> Option<u64> {
+    fn next_count(&mut self, rule: usize, at: usize, item: Position<'_>) -> Option<u64> {
         if item.counts.len() == 1 {
             return Some(item.counts[0].0);
         }

@@ -1,6 +1,6 @@
 //! Loops and calls of a grammar.
 
-use ampl_trace::grammar::{Counts, Grammar, Item};
+use ampl_trace::grammar::{Counts, Grammar, Position};
 
 /// Most parts of a class's program.
 const MOST_NODES: usize = 2_000_000;
@@ -138,13 +138,13 @@ impl Built<'_> {
         Some(nodes)
     }
 
-    fn count(&mut self, rule: usize, at: usize, item: &Item) -> Count {
+    fn count(&mut self, rule: usize, at: usize, item: Position<'_>) -> Count {
         if let [(times, _)] = item.counts[..] {
             return Count::Always(times);
         }
         let streams = &mut self.streams;
         let number = self.numbers[rule][at].get_or_insert_with(|| {
-            streams.push(Stream(item.counts.clone()));
+            streams.push(Stream(Counts::from(&item.counts[..])));
             streams.len() as u32 - 1
         });
         Count::Listed(*number)

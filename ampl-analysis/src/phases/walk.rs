@@ -1,6 +1,6 @@
 //! Calls of a sequence by place and window. Repetitions are visited once per window, not one by one.
 
-use ampl_trace::grammar::{Grammar, Item};
+use ampl_trace::grammar::{Grammar, Position};
 
 /// Most places of a rule whose repetitions are counted together.
 const MOST_PLACES: usize = 64;
@@ -58,12 +58,6 @@ pub fn count(
     mut add: impl FnMut(usize, u32, u64),
 ) -> Option<()> {
     let fixed = fixed_rules(grammar, places);
-    let mut positions = 0;
-    let first_of = |rule: &Vec<Item>| {
-        positions += rule.len();
-        positions - rule.len()
-    };
-    let offsets: Vec<usize> = grammar.rules.iter().map(first_of).collect();
     // Used counts of a position: the run, and expansions in it.
     let mut used = vec![(0usize, 0u64); grammar.size()];
     let mut spans = spans.iter().copied();
@@ -95,7 +89,7 @@ pub fn count(
             (frame.left, frame.item) = (frame.left - 1, 0);
             continue;
         };
-        let mut times = next_count(&mut used[offsets[frame.rule] + frame.item], item)?;
+        let mut times = next_count(&mut used[rule.begin() + frame.item], item)?;
         frame.item += 1;
         if let Some(inner) = item.symbol.as_rule() {
             // Deeper than the number of rules: a rule inside itself.
@@ -122,7 +116,7 @@ pub fn count(
 }
 
 /// The next count of a position.
-fn next_count(used: &mut (usize, u64), item: &Item) -> Option<u64> {
+fn next_count(used: &mut (usize, u64), item: Position<'_>) -> Option<u64> {
     if let [(times, _)] = item.counts[..] {
         return Some(times);
     }
@@ -149,7 +143,7 @@ fn fixed_rules(grammar: &Grammar, places: &[Option<u32>]) -> Vec<Option<Fixed>> 
                 stack.pop();
                 continue;
             }
-            let inner = grammar.rules[rule].iter().filter_map(|item| item.symbol.as_rule());
+            let inner = grammar.rules.at(rule).iter().filter_map(|item| item.symbol.as_rule());
             let new = inner.filter(|&inner| matches!(states.get(inner), Some(State::New)) && inner != rule);
             let new: Vec<usize> = new.collect();
             if matches!(states[rule], State::New) && !new.is_empty() {
@@ -159,7 +153,7 @@ fn fixed_rules(grammar: &Grammar, places: &[Option<u32>]) -> Vec<Option<Fixed>> 
             }
             stack.pop();
             let mut own = Some(Fixed::default());
-            for item in &grammar.rules[rule] {
+            for item in grammar.rules.at(rule).iter() {
                 let Some(sum) = own.as_mut().filter(|sum| sum.counts.len() <= MOST_PLACES) else { break };
                 let [(times, _)] = item.counts[..] else {
                     own = None;

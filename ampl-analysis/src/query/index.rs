@@ -16,7 +16,7 @@ const MANY: usize = 4096;
 /// True where the index of a rank has classes of its calls.
 fn wants_classes(structure: &RankStructure) -> bool {
     let threads = structure.threads.iter();
-    let of = threads.map(|own| own.signatures.len() + own.grammar.rules.iter().map(Vec::len).sum::<usize>());
+    let of = threads.map(|own| own.signatures.len() + own.grammar.size());
     of.sum::<usize>() >= MANY
 }
 

@@ -194,8 +194,8 @@ fn cut(structure: &RankStructure, part: &RankPart) -> RankStructure {
             symbol: Symbol::terminal(terminal),
             counts: [(count, 1)].into_iter().collect(),
         };
-        let items = (0..).zip(counts).filter(|(_, count)| **count > 0).map(item).collect();
-        thread.grammar = Grammar { rules: vec![items] };
+        let items: Vec<Item> = (0..).zip(counts).filter(|(_, count)| **count > 0).map(item).collect();
+        thread.grammar = Grammar { rules: [items].into_iter().collect() };
     }
     cut
 }

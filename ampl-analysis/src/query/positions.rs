@@ -98,7 +98,7 @@ fn behind_init(thread: &ThreadStructure) -> Option<u64> {
 /// Function of the last call.
 fn last_function(thread: &ThreadStructure) -> Option<u16> {
     let rules = &thread.grammar.rules;
-    let mut rule = rules.first()?;
+    let mut rule = rules.get(0)?;
     for _ in 0..=rules.len() {
         let symbol = rule.last()?.symbol;
         match symbol.as_rule() {

@@ -213,7 +213,7 @@ enum Missing {
 fn missing(structure: &RankStructure, process: &Process) -> Missing {
     let mut recorded: FxHashMap<u16, u64> = FxHashMap::default();
     for thread in &structure.threads {
-        for item in thread.grammar.rules.iter().flatten() {
+        for item in thread.grammar.rules.all() {
             let Some(terminal) = item.symbol.as_terminal() else { continue };
             let Some(signature) = thread.signatures.get(terminal as usize) else { continue };
             if signature.function != GAP && weight(signature.function) == Weight::Acts {

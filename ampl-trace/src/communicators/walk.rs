@@ -1,7 +1,7 @@
 //! The calls of a thread that matter, in their order, without the others.
 
 use super::calls::Weight;
-use crate::grammar::{Grammar, Item, Symbol};
+use crate::grammar::{Grammar, Position, Symbol};
 
 /// Steps that a reader may still take.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +111,7 @@ impl<'a> Paths<'a> {
             };
             let (rule, next) = (frame.rule, frame.next);
             frame.next += 1;
-            let item = &self.grammar.rules[rule][position as usize];
+            let item = self.grammar.rules.at(rule).get(position as usize)?;
             let weight = self.of(item.symbol);
             let count = match weight {
                 Weight::Acts => {
@@ -144,7 +144,7 @@ impl<'a> Paths<'a> {
 }
 
 /// The next count of a position.
-fn times((run, expansions): &mut (usize, u64), item: &Item) -> Option<u64> {
+fn times((run, expansions): &mut (usize, u64), item: Position<'_>) -> Option<u64> {
     if let [(times, _)] = item.counts[..] {
         return Some(times);
     }

@@ -106,9 +106,8 @@ impl<B: Bits> Coder<B> {
         for thread in &mut gaps.threads {
             let kinds = &thread.kinds;
             let of = |terminal: Option<u32>| kinds.get(terminal.unwrap_or(u32::MAX) as usize);
-            for (function, times) in
-                counts(&mut thread.sequence.rules[0], |item| of(item).map(|kind| kind.function))
-            {
+            let mut rules = thread.sequence.rules.to_items();
+            for (function, times) in counts(&mut rules[0], |item| of(item).map(|kind| kind.function)) {
                 if number == shape.columns.len() {
                     shape.columns.push(Column::NEW);
                     shape.calls.push(1);
@@ -126,6 +125,7 @@ impl<B: Bits> Coder<B> {
                 shape.calls[number] = *times;
                 number += 1;
             }
+            thread.sequence.rules = rules.into_iter().collect();
             let mut last = NONE;
             for span in thread.spans.iter_mut().chain(&mut thread.rest) {
                 if span_number == shape.spans.len() {
@@ -162,7 +162,9 @@ fn counts(
 fn shape(gaps: &Gaps) -> Gaps {
     let mut shape = gaps.clone();
     for thread in &mut shape.threads {
-        counts(&mut thread.sequence.rules[0], |_| None).for_each(|(_, times)| *times = 1);
+        let mut rules = thread.sequence.rules.to_items();
+        counts(&mut rules[0], |_| None).for_each(|(_, times)| *times = 1);
+        thread.sequence.rules = rules.into_iter().collect();
         thread.spans.iter_mut().chain(&mut thread.rest).for_each(|span| *span = NONE);
     }
     shape

@@ -48,7 +48,7 @@ pub fn grammar(
         }
         grammar = builder.grammar();
     }
-    let most = grammar.rules.iter().flatten().filter_map(|item| item.symbol.as_terminal()).max();
+    let most = grammar.rules.all().filter_map(|item| item.symbol.as_terminal()).max();
     if most.is_some_and(|most| most as usize >= signatures) {
         return (Grammar::default(), Some("its calls name signatures that are not there"));
     }

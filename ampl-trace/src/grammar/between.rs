@@ -97,17 +97,7 @@ impl Grammar {
 
 impl Walk<'_> {
     fn all(&mut self) {
-        let mut size = 0;
-        let places: Vec<usize> = self
-            .grammar
-            .rules
-            .iter()
-            .map(|rule| {
-                size += rule.len();
-                size - rule.len()
-            })
-            .collect();
-        let mut used = vec![Used::default(); size];
+        let mut used = vec![Used::default(); self.grammar.rules.lists()];
         let mut stack = vec![Frame { rule: 0, item: 0, left: 1 }];
         while self.span < self.spans.len() {
             let Some(frame) = stack.last_mut() else { return };
@@ -133,7 +123,7 @@ impl Walk<'_> {
                 }
                 continue;
             };
-            let Some(times) = next_count(&mut used[places[frame.rule] + frame.item], item) else { return };
+            let Some(times) = next_count(&mut used, item) else { return };
             frame.item += 1;
             match item.symbol.as_rule() {
                 None => {
@@ -181,7 +171,7 @@ impl Walk<'_> {
     fn end_span(&mut self) {
         for &rule in &self.order {
             let times = std::mem::take(&mut self.expansions[rule]);
-            for item in self.grammar.rules[rule].iter().filter(|_| times > 0) {
+            for item in self.grammar.rules.at(rule).iter().filter(|_| times > 0) {
                 let [(each, _)] = item.counts[..] else { continue };
                 let sum = match item.symbol.as_rule() {
                     Some(inner) => &mut self.expansions[inner],
@@ -260,9 +250,11 @@ mod tests {
         let mut grammar = builder.into_grammar();
         // A loop as long as no walk could pass call by call.
         let many = 1u64 << 50;
-        for item in grammar.rules[0].iter_mut().filter(|item| item.symbol.as_rule().is_some()) {
+        let mut rules = grammar.rules.to_items();
+        for item in rules[0].iter_mut().filter(|item| item.symbol.as_rule().is_some()) {
             item.counts = [(many, 1)].into_iter().collect();
         }
+        grammar.rules = rules.into_iter().collect();
         let counts = grammar.counts_in(&[1..many, many + 1..many + 4]);
         assert_eq!(counts[0], [(0, many / 2 - 1), (1, many / 2)]);
         assert_eq!(counts[1], [(0, 1), (1, 2)]);
@@ -272,7 +264,7 @@ mod tests {
     fn nothing_has_no_counts() {
         let empty: Vec<Vec<(u32, u64)>> = vec![Vec::new(), Vec::new()];
         assert_eq!(Grammar::default().counts_in(&[0..5, 5..6]), empty);
-        assert_eq!(Grammar { rules: Vec::new() }.counts_in(&[3..3, 4..9]), empty);
+        assert_eq!(Grammar { rules: super::super::Rules::default() }.counts_in(&[3..3, 4..9]), empty);
         assert!(Grammar::default().counts_in(&[]).is_empty());
     }
 }

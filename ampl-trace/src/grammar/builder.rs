@@ -98,12 +98,13 @@ impl Builder {
         let order = grammar.order().filter(|_| grammar.is_sound()).expect("a sound grammar");
         let mut builder = Self::new();
         let arena = &mut builder.engine.arena;
-        for items in &grammar.rules[1..] {
-            let expansions = items[0].counts.iter().map(|&(_, expansions)| expansions).sum();
+        for items in grammar.rules.iter().skip(1) {
+            let expansions =
+                items.get(0).expect("two positions").counts.iter().map(|&(_, expansions)| expansions).sum();
             arena.new_rule(expansions, 0);
         }
         for (rule, items) in grammar.rules.iter().enumerate() {
-            for item in items {
+            for item in items.iter() {
                 let at = arena.push(rule, item.symbol.0, 1);
                 arena.set_counts(at, &item.counts);
                 if let Some(rule) = item.symbol.as_rule() {
@@ -113,7 +114,7 @@ impl Builder {
         }
         // Rules come behind those that use them.
         for &rule in order.iter().rev().filter(|&&rule| rule > 0) {
-            let first = grammar.rules[rule][0].symbol;
+            let first = grammar.rules.at(rule).get(0).expect("two positions").symbol;
             arena.rules[rule].head = match first.as_rule() {
                 Some(first) => arena.rules[first].head,
                 None => first.0 >> 1,

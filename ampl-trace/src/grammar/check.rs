@@ -1,32 +1,12 @@
 //! Soundness of a grammar, which a reader of foreign bytes must check.
 
-use super::Grammar;
+use super::{Grammar, Symbol};
 
 impl Grammar {
     /// The rules, each behind all that use it; `None` if there is none, or one is missing, too short, not
     /// used, or used by itself.
     pub(super) fn order(&self) -> Option<Vec<usize>> {
-        let mut users = vec![0u32; self.rules.len()];
-        for rule in self.rules.iter().flatten().filter_map(|item| item.symbol.as_rule()) {
-            let users = users.get_mut(rule)?;
-            *users = users.checked_add(1)?;
-        }
-        if *users.first()? > 0 || self.rules[1..].iter().any(|rule| rule.len() < 2) {
-            return None;
-        }
-        let mut order = Vec::with_capacity(self.rules.len());
-        order.push(0);
-        let mut looked_at = 0;
-        while let Some(&rule) = order.get(looked_at) {
-            looked_at += 1;
-            for inner in self.rules[rule].iter().filter_map(|item| item.symbol.as_rule()) {
-                users[inner] -= 1;
-                if users[inner] == 0 {
-                    order.push(inner);
-                }
-            }
-        }
-        (order.len() == self.rules.len()).then_some(order)
+        order(self.rules.len(), |rule| self.rules.at(rule).iter().map(|item| item.symbol))
     }
 
     /// True where the sequence can be expanded, in time proportional to its length.
@@ -44,9 +24,9 @@ impl Grammar {
         *expansions.first_mut()? = 1;
         let mut len = 0u64;
         for &rule in order {
-            for item in &self.rules[rule] {
+            for item in self.rules.at(rule).iter() {
                 let (mut sum, mut total) = (0u64, 0u64);
-                for &(times, length) in &item.counts {
+                for &(times, length) in item.counts.iter() {
                     if times == 0 || length == 0 {
                         return None;
                     }
@@ -62,4 +42,33 @@ impl Grammar {
         }
         Some(len)
     }
+}
+
+/// As [`Grammar::order`], of so many rules with these symbols.
+pub(super) fn order<Symbols: Iterator<Item = Symbol>>(
+    rules: usize,
+    symbols: impl Fn(usize) -> Symbols,
+) -> Option<Vec<usize>> {
+    let inner = |rule: usize| symbols(rule).filter_map(Symbol::as_rule);
+    let mut users = vec![0u32; rules];
+    for rule in (0..rules).flat_map(inner) {
+        let users = users.get_mut(rule)?;
+        *users = users.checked_add(1)?;
+    }
+    if *users.first()? > 0 || (1..rules).any(|rule| symbols(rule).take(2).count() < 2) {
+        return None;
+    }
+    let mut order = Vec::with_capacity(rules);
+    order.push(0);
+    let mut looked_at = 0;
+    while let Some(&rule) = order.get(looked_at) {
+        looked_at += 1;
+        for inner in inner(rule) {
+            users[inner] -= 1;
+            if users[inner] == 0 {
+                order.push(inner);
+            }
+        }
+    }
+    (order.len() == rules).then_some(order)
 }

@@ -10,6 +10,7 @@
 
 use crate::varint::{self, Reader};
 
+use super::check::order;
 use super::lists::{FORMS, Lists};
 use super::{Grammar, Item, Symbol};
 
@@ -40,8 +41,8 @@ impl Grammar {
 
     pub(super) fn write_with(&self, lists: &mut Lists, out: &mut Vec<u8>) {
         let (mut numbers, mut terminals, mut rules) = (vec![0u64; self.rules.len()], 0u64, 0u64);
-        varint::put(out, self.rules[0].len() as u64);
-        let (mut walk, mut counts) = (vec![self.rules[0].iter()], Vec::new());
+        varint::put(out, self.rules.at(0).len() as u64);
+        let (mut walk, mut counts) = (vec![self.rules.at(0).iter()], Vec::new());
         while let Some(items) = walk.last_mut() {
             let Some(item) = items.next() else {
                 walk.pop();
@@ -58,8 +59,8 @@ impl Grammar {
                     rules += 1;
                     numbers[rule] = rules;
                     varint::put(out, NEXT_RULE);
-                    varint::put(out, self.rules[rule].len() as u64 - 2);
-                    walk.push(self.rules[rule].iter());
+                    varint::put(out, self.rules.at(rule).len() as u64 - 2);
+                    walk.push(self.rules.at(rule).iter());
                 } else {
                     varint::put(out, known(true, rules - numbers[rule], terminals, rules));
                 }
@@ -86,7 +87,7 @@ impl Grammar {
     }
 
     pub(super) fn read_with(lists: &mut Lists, bytes: &mut Reader) -> Option<Self> {
-        let mut rules = vec![Vec::new()];
+        let mut rules: Vec<Vec<Item>> = vec![Vec::new()];
         let mut terminals = 0u64;
         // Rules whose body has begun, and how many positions are missing.
         let mut open = vec![(0, bytes.get()?)];
@@ -124,29 +125,29 @@ impl Grammar {
                 rules.push(Vec::new());
             }
         }
-        let mut grammar = Self { rules };
-        let order = grammar.order()?;
-        grammar.complete(&order)?;
+        let order = order(rules.len(), |rule| rules[rule].iter().map(|item| item.symbol))?;
+        complete(&mut rules, &order)?;
+        let grammar = Self { rules: rules.into_iter().collect() };
         grammar.checked_len(&order)?;
         Some(grammar)
     }
+}
 
-    /// Fills in how many expansions the last run of each position has.
-    fn complete(&mut self, order: &[usize]) -> Option<()> {
-        let mut expansions = vec![0u64; self.rules.len()];
-        expansions[0] = 1;
-        for &rule in order {
-            for item in &mut self.rules[rule] {
-                let (last, closed) = item.counts.split_last_mut()?;
-                let before = closed.iter().try_fold(0u64, |sum, &(_, length)| sum.checked_add(length))?;
-                last.1 = expansions[rule].checked_sub(before)?;
-                if let Some(inner) = item.symbol.as_rule() {
-                    for &(times, length) in &item.counts {
-                        expansions[inner] = expansions[inner].checked_add(times.checked_mul(length)?)?;
-                    }
+/// Fills in how many expansions the last run of each position has.
+fn complete(rules: &mut [Vec<Item>], order: &[usize]) -> Option<()> {
+    let mut expansions = vec![0u64; rules.len()];
+    expansions[0] = 1;
+    for &rule in order {
+        for item in &mut rules[rule] {
+            let (last, closed) = item.counts.split_last_mut()?;
+            let before = closed.iter().try_fold(0u64, |sum, &(_, length)| sum.checked_add(length))?;
+            last.1 = expansions[rule].checked_sub(before)?;
+            if let Some(inner) = item.symbol.as_rule() {
+                for &(times, length) in &item.counts {
+                    expansions[inner] = expansions[inner].checked_add(times.checked_mul(length)?)?;
                 }
             }
         }
-        Some(())
     }
+    Some(())
 }

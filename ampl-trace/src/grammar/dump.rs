@@ -104,6 +104,6 @@ impl Grammar {
         if named.any(|rule| rule == 0 || rule >= found.len()) {
             return None;
         }
-        Some(Self { rules: found }.renumbered()).filter(Self::is_sound)
+        Some(Self::numbered(found)).filter(Self::is_sound)
     }
 }

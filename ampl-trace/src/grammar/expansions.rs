@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Grammar, Item};
+use super::{Grammar, Position};
 
 /// Progress in the counts of all positions of a sound grammar.
 #[derive(Clone, Debug)]
 pub struct Expansions<'a> {
     grammar: &'a Grammar,
-    /// Index of each rule's first position.
-    places: Vec<usize>,
     /// For each position: the run, and expansions used of it.
     used: Vec<(usize, u64)>,
     /// Place of each rule in an order in which rules come behind those that use them.
@@ -23,21 +21,16 @@ pub struct Expansions<'a> {
 impl<'a> Expansions<'a> {
     /// The beginning of `grammar`, which is sound; at most `work` positions are visited.
     pub fn new(grammar: &'a Grammar, work: u64) -> Self {
-        let mut size = 0;
-        let first_of = |rule: &Vec<Item>| {
-            size += rule.len();
-            size - rule.len()
-        };
-        let places = grammar.rules.iter().map(first_of).collect();
         let used = vec![(0, 0); grammar.size()];
         let order = order(grammar);
         let mut fixed = vec![false; grammar.rules.len()];
         for rule in backwards(&order) {
-            fixed[rule] = grammar.rules[rule]
-                .iter()
-                .all(|item| item.counts.len() == 1 && item.symbol.as_rule().is_none_or(|inner| fixed[inner]));
+            fixed[rule] =
+                grammar.rules.at(rule).iter().all(|item| {
+                    item.counts.len() == 1 && item.symbol.as_rule().is_none_or(|inner| fixed[inner])
+                });
         }
-        Self { grammar, places, used, order, fixed, work }
+        Self { grammar, used, order, fixed, work }
     }
 
     /// The rules, each before all that use it.
@@ -64,15 +57,17 @@ impl<'a> Expansions<'a> {
     /// The count of a position of `rule` in its next expansion.
     pub fn next(&mut self, rule: usize, index: usize) -> Option<u64> {
         self.visit()?;
-        next(&mut self.used[self.places[rule] + index], &self.grammar.rules[rule][index], 1)
+        let rule = self.grammar.rules.at(rule);
+        next(&mut self.used[rule.begin() + index], rule.get(index)?, 1)
     }
 
     /// Number of expansions of `rule` from here on that are sure to be alike.
     pub fn alike(&mut self, rule: usize) -> Option<u64> {
         let (grammar, mut least) = (self.grammar, u64::MAX);
         for (inner, uses) in self.uses(rule)? {
-            for (index, item) in grammar.rules[inner].iter().enumerate() {
-                let &(run, used) = &self.used[self.places[inner] + index];
+            let rule = grammar.rules.at(inner);
+            for (index, item) in rule.iter().enumerate() {
+                let &(run, used) = &self.used[rule.begin() + index];
                 // The only count is never used up.
                 if item.counts.len() > 1 {
                     least = least.min(item.counts.get(run)?.1.checked_sub(used)? / uses);
@@ -86,8 +81,9 @@ impl<'a> Expansions<'a> {
     pub fn skip(&mut self, rule: usize, times: u64) -> Option<()> {
         let grammar = self.grammar;
         for (inner, uses) in self.uses(rule)? {
-            for (index, item) in grammar.rules[inner].iter().enumerate() {
-                next(&mut self.used[self.places[inner] + index], item, uses.checked_mul(times)?)?;
+            let rule = grammar.rules.at(inner);
+            for (index, item) in rule.iter().enumerate() {
+                next(&mut self.used[rule.begin() + index], item, uses.checked_mul(times)?)?;
             }
         }
         Some(())
@@ -98,8 +94,9 @@ impl<'a> Expansions<'a> {
     pub fn length(&mut self, rule: usize, lengths: &[u64]) -> Option<u64> {
         let (grammar, mut length) = (self.grammar, 0u64);
         for (inner, uses) in self.uses(rule)? {
-            for (index, item) in grammar.rules[inner].iter().enumerate() {
-                let count = item.counts.get(self.used[self.places[inner] + index].0)?.0;
+            let rule = grammar.rules.at(inner);
+            for (index, item) in rule.iter().enumerate() {
+                let count = item.counts.get(self.used[rule.begin() + index].0)?.0;
                 let own = match item.symbol.as_rule() {
                     None => 1,
                     Some(rule) if self.fixed[rule] => lengths[rule],
@@ -119,12 +116,13 @@ impl<'a> Expansions<'a> {
         let mut uses = Vec::new();
         while let Some((_, (rule, times))) = open.pop_first() {
             uses.push((rule, times));
-            for (index, item) in self.grammar.rules[rule].iter().enumerate() {
+            let items = self.grammar.rules.at(rule);
+            for (index, item) in items.iter().enumerate() {
                 self.visit()?;
                 let Some(inner) = item.symbol.as_rule().filter(|&inner| !self.fixed[inner]) else {
                     continue;
                 };
-                let run = self.used[self.places[rule] + index].0;
+                let run = self.used[items.begin() + index].0;
                 let more = item.counts.get(run)?.0.checked_mul(times)?;
                 let sum = &mut open.entry(self.order[inner]).or_insert((inner, 0)).1;
                 *sum = sum.checked_add(more)?;
@@ -135,7 +133,7 @@ impl<'a> Expansions<'a> {
 }
 
 /// The count of a position in its next expansions, `times` of one run.
-fn next(used: &mut (usize, u64), item: &Item, times: u64) -> Option<u64> {
+fn next(used: &mut (usize, u64), item: Position<'_>, times: u64) -> Option<u64> {
     let &(count, length) = item.counts.get(used.0)?;
     if item.counts.len() > 1 {
         used.1 += times;
@@ -155,7 +153,7 @@ fn backwards(order: &[usize]) -> Vec<usize> {
 
 /// The place of each rule of a sound grammar behind all rules that use it.
 fn order(grammar: &Grammar) -> Vec<usize> {
-    let inner = |rule: usize| grammar.rules[rule].iter().filter_map(|item| item.symbol.as_rule());
+    let inner = |rule: usize| grammar.rules.at(rule).iter().filter_map(|item| item.symbol.as_rule());
     let mut users = vec![0u32; grammar.rules.len()];
     (0..users.len()).flat_map(inner).for_each(|rule| users[rule] += 1);
     let (mut order, mut open, mut number) = (vec![0; users.len()], vec![0], 0);

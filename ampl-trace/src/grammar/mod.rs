@@ -21,12 +21,14 @@ mod engine;
 mod expansions;
 mod lists;
 mod predict;
+mod rules;
 mod runs;
 mod trim;
 mod without;
 
 pub use builder::Builder;
 pub use expansions::Expansions;
+pub use rules::{Position, Repeats, Rule, Rules};
 pub use runs::Runs;
 
 use smallvec::SmallVec;
@@ -56,7 +58,7 @@ impl Symbol {
 /// there is one run, which takes no memory of its own.
 pub type Counts = SmallVec<[(u64, u64); 1]>;
 
-/// One position in a rule.
+/// One position in a rule, as rules are made of.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Item {
     /// The terminal or rule at the position.
@@ -70,19 +72,19 @@ pub struct Item {
 pub struct Grammar {
     /// Rule 0 is the whole sequence. The others have at least two positions, are used, and are numbered by
     /// their first appearance in a walk from rule 0 that goes into each rule where it appears first.
-    pub rules: Vec<Vec<Item>>,
+    pub rules: Rules,
 }
 
 impl Default for Grammar {
     fn default() -> Self {
-        Self { rules: vec![Vec::new()] }
+        Self { rules: [[]].into_iter().collect() }
     }
 }
 
 impl Grammar {
     /// The terminals in the order of the sequence, as runs (terminal, count).
     ///
-    /// Neighbours differ in the grammar of a [`Builder`]. Memory: one cursor per position and the depth.
+    /// Neighbours differ in the grammar of a [`Builder`]. Memory: one cursor per list of counts, and the depth.
     pub fn runs(&self) -> Runs<'_> {
         Runs::new(self)
     }
@@ -90,7 +92,7 @@ impl Grammar {
     /// Counts of terminals in the sequence (terminal, count), at most `u64::MAX`: one for each position of a terminal,
     /// whatever the sequence's length.
     pub fn totals(&self) -> impl Iterator<Item = (u32, u64)> {
-        self.rules.iter().flatten().filter_map(|item| {
+        self.rules.all().filter_map(|item| {
             let of_one = |sum: u64, &(times, expansions): &(u64, u64)| {
                 sum.saturating_add(times.saturating_mul(expansions))
             };
@@ -105,11 +107,11 @@ impl Grammar {
 
     /// True where the sequence has no terminals.
     pub fn is_empty(&self) -> bool {
-        self.rules.iter().all(Vec::is_empty)
+        self.rules.positions() == 0
     }
 
     /// Positions in all rules.
     pub fn size(&self) -> usize {
-        self.rules.iter().map(Vec::len).sum()
+        self.rules.positions()
     }
 }

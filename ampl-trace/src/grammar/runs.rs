@@ -1,8 +1,8 @@
 //! The sequence of a grammar, in its order.
 
-use super::{Grammar, Item};
+use super::{Grammar, Position};
 
-/// Progress in the counts of a position.
+/// Progress in a list of counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Used {
     run: usize,
@@ -24,8 +24,7 @@ struct Frame {
 #[derive(Clone, Debug)]
 pub struct Runs<'a> {
     grammar: &'a Grammar,
-    /// Index in `used` of the first position of each rule.
-    places: Vec<usize>,
+    /// Progress by list.
     used: Vec<Used>,
     stack: Vec<Frame>,
     /// Length of one expansion of each rule, where all have the same content; empty until it is needed.
@@ -34,14 +33,8 @@ pub struct Runs<'a> {
 
 impl<'a> Runs<'a> {
     pub(super) fn new(grammar: &'a Grammar) -> Self {
-        let mut size = 0;
-        let places = grammar.rules.iter().map(|rule| {
-            size += rule.len();
-            size - rule.len()
-        });
-        let places = places.collect();
-        let used = vec![Used::default(); size];
-        Self { grammar, places, used, stack: vec![Frame { rule: 0, item: 0, left: 0 }], lengths: Vec::new() }
+        let used = vec![Used::default(); grammar.rules.lists()];
+        Self { grammar, used, stack: vec![Frame { rule: 0, item: 0, left: 0 }], lengths: Vec::new() }
     }
 
     /// Passes whole runs of `most` terminals together at most, as many as it can; returns the number of terminals. Rules
@@ -78,26 +71,30 @@ impl<'a> Runs<'a> {
             }
             return Some(());
         };
-        let used = &mut self.used[self.places[frame.rule] + frame.item];
-        let mut next = *used;
-        let count = next_count(&mut next, item)?;
-        match item.symbol.as_rule() {
-            None => *left = left.checked_sub(count)?,
+        let before = item.counts.list().map(|list| self.used[list]);
+        let count = next_count(&mut self.used, item)?;
+        let passed = match item.symbol.as_rule() {
+            None => left.checked_sub(count).map(|rest| *left = rest),
             // Deeper than there are rules: a rule inside itself.
-            Some(_) if depth > self.grammar.rules.len() => return None,
-            Some(rule) => self.stack.push(Frame { rule, item: 0, left: count.checked_sub(1)? }),
+            Some(_) if depth > self.grammar.rules.len() => None,
+            Some(rule) => count.checked_sub(1).map(|left| self.stack.push(Frame { rule, item: 0, left })),
+        };
+        if passed.is_none() {
+            // It is read again by the walk.
+            item.counts.list().zip(before).into_iter().for_each(|(list, before)| self.used[list] = before);
+            return None;
         }
-        *used = next;
         self.stack[depth - 1].item += 1;
         Some(())
     }
 }
 
-/// The next count of a position.
-pub(super) fn next_count(used: &mut Used, item: &Item) -> Option<u64> {
+/// The next count of a position; `used` has the progress in each list.
+pub(super) fn next_count(used: &mut [Used], item: Position<'_>) -> Option<u64> {
     if let [(times, _)] = item.counts[..] {
         return Some(times);
     }
+    let used = &mut used[item.counts.list()?];
     let &(times, expansions) = item.counts.get(used.run)?;
     used.expansions += 1;
     if used.expansions >= expansions {
@@ -121,9 +118,8 @@ impl Iterator for Runs<'_> {
                 }
                 continue;
             };
-            let used = &mut self.used[self.places[frame.rule] + frame.item];
             frame.item += 1;
-            let count = next_count(used, item)?;
+            let count = next_count(&mut self.used, item)?;
             match item.symbol.as_rule() {
                 None => return Some((item.symbol.0 >> 1, count)),
                 // Deeper than there are rules: a rule inside itself.

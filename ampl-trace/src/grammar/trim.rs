@@ -2,7 +2,7 @@
 
 use smallvec::smallvec;
 
-use super::{Grammar, Item, Symbol};
+use super::{Grammar, Item, Rule, Symbol};
 
 /// True where a rule of `size` positions that stands at `uses` others takes fewer bytes than its copies would.
 ///
@@ -39,7 +39,7 @@ impl Grammar {
     ///
     /// The first appearance of a symbol is coded as the next of its kind.
     fn bits(&self) -> Option<u64> {
-        let symbols = || self.rules.iter().flatten().map(|item| item.symbol.0 as usize);
+        let symbols = || self.rules.all().map(|item| item.symbol.0 as usize);
         let most = symbols().max().unwrap_or(0);
         if most > 2 * (self.rules.len() + symbols().count()) {
             return None;
@@ -50,7 +50,7 @@ impl Grammar {
             again[symbol] += 1;
             first[symbol & 1] += u64::from(again[symbol] == 1);
         }
-        let mut lengths = vec![0; self.rules.iter().map(Vec::len).max().unwrap_or(0) + 1];
+        let mut lengths = vec![0; self.rules.iter().map(Rule::len).max().unwrap_or(0) + 1];
         self.rules.iter().for_each(|rule| lengths[rule.len()] += 1);
         let known = again.into_iter().map(|count| count.saturating_sub(1));
         Some(entropy(known.chain(first)) + entropy(lengths.into_iter()))
@@ -62,7 +62,7 @@ impl Grammar {
     pub fn trimmed(&self) -> Self {
         let Some(order) = self.order() else { return self.clone() };
         let (mut uses, mut always_once) = (vec![0usize; self.rules.len()], vec![true; self.rules.len()]);
-        for item in self.rules.iter().flatten() {
+        for item in self.rules.all() {
             if let Some(rule) = item.symbol.as_rule() {
                 uses[rule] += 1;
                 always_once[rule] &= matches!(item.counts[..], [(1, _)]);
@@ -72,8 +72,8 @@ impl Grammar {
         let mut inside: Vec<Option<Vec<Item>>> = vec![None; self.rules.len()];
         let mut rules: Vec<Vec<Item>> = vec![Vec::new(); self.rules.len()];
         for &rule in order.iter().rev() {
-            let mut body: Vec<Item> = Vec::with_capacity(self.rules[rule].len());
-            for item in &self.rules[rule] {
+            let mut body: Vec<Item> = Vec::with_capacity(self.rules.at(rule).len());
+            for item in self.rules.at(rule).iter() {
                 match item.symbol.as_rule().and_then(|inner| inside[inner].as_ref()) {
                     Some(inner) => {
                         let expansions = item.counts[0].1;
@@ -82,7 +82,7 @@ impl Grammar {
                             append(&mut body, Item { symbol: item.symbol, counts });
                         });
                     }
-                    None => append(&mut body, item.clone()),
+                    None => append(&mut body, item.into()),
                 }
             }
             let constant = body.iter().all(|item| item.counts.len() == 1);
@@ -92,15 +92,15 @@ impl Grammar {
                 rules[rule] = body;
             }
         }
-        Self { rules }.renumbered()
+        Self::numbered(rules)
     }
 
-    /// The rules that are used, in the order of a walk.
-    pub(super) fn renumbered(mut self) -> Self {
-        let mut numbers = vec![0; self.rules.len()];
+    /// Those of `all` rules that are used, in the order of a walk.
+    pub(super) fn numbered(mut all: Vec<Vec<Item>>) -> Self {
+        let mut numbers = vec![0; all.len()];
         let (mut order, mut walk) = (vec![0], vec![(0, 0)]);
         while let Some((rule, place)) = walk.pop() {
-            let Some(item) = self.rules[rule].get(place) else { continue };
+            let Some(item) = all[rule].get(place) else { continue };
             walk.push((rule, place + 1));
             if let Some(inner) = item.symbol.as_rule()
                 && numbers[inner] == 0
@@ -111,7 +111,7 @@ impl Grammar {
             }
         }
         let rules = order.into_iter().map(|rule| {
-            let mut items = std::mem::take(&mut self.rules[rule]);
+            let mut items = std::mem::take(&mut all[rule]);
             for item in &mut items {
                 if let Some(rule) = item.symbol.as_rule() {
                     item.symbol = Symbol(numbers[rule] << 1 | 1);

@@ -2,25 +2,26 @@
 
 use std::borrow::Cow;
 
-use super::{Grammar, Item};
+use super::{Grammar, Item, Symbol};
 
 impl Grammar {
     /// The sequence without the terminals that `leaves_out` accepts. Rules may be short or unused there, and neighbours
     /// alike.
     pub fn without(&self, leaves_out: impl Fn(u32) -> bool) -> Cow<'_, Self> {
-        let is_out = |item: &Item| item.symbol.as_terminal().is_some_and(&leaves_out);
-        let Some(order) = self.order().filter(|_| self.rules.iter().flatten().any(is_out)) else {
+        let is_out = |symbol: Symbol| symbol.as_terminal().is_some_and(&leaves_out);
+        let any = self.rules.all().any(|item| is_out(item.symbol));
+        let Some(order) = self.order().filter(|_| any) else {
             return Cow::Borrowed(self);
         };
-        let mut rules = self.rules.clone();
+        let mut rules = self.rules.to_items();
         // Inner rules first: one that is left empty takes no place in others.
         for rule in order.into_iter().rev() {
             let items = std::mem::take(&mut rules[rule]);
             let is_empty = |item: &Item| item.symbol.as_rule().is_some_and(|inner| rules[inner].is_empty());
-            let kept = items.into_iter().filter(|item| !is_out(item) && !is_empty(item)).collect();
+            let kept = items.into_iter().filter(|item| !is_out(item.symbol) && !is_empty(item)).collect();
             rules[rule] = kept;
         }
-        Cow::Owned(Self { rules })
+        Cow::Owned(Self { rules: rules.into_iter().collect() })
     }
 }
 

@@ -47,7 +47,7 @@ impl<'a> Build<'a> {
         }
         let grammar = self.grammar;
         let mut parts = Slice::new();
-        for (index, item) in grammar.rules[rule].iter().enumerate() {
+        for (index, item) in grammar.rules.at(rule).iter().enumerate() {
             let mut times = self.counts.next(rule, index)?;
             let Some(inner) = item.symbol.as_rule() else {
                 let terminal = item.symbol.as_terminal()? as usize;

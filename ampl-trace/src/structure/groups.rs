@@ -5,7 +5,7 @@
 use super::relative_args::{Role, Slot, layout};
 use super::shared_part::{CallSites, Head, ONCE, grammar};
 use super::{Fit, Group, JobStructure, Varying};
-use crate::grammar::{Counts, Grammar};
+use crate::grammar::Grammar;
 use crate::site::Site;
 
 /// Ranks that share a grammar.
@@ -236,15 +236,15 @@ impl<'a> GroupThread<'a> {
         let before = group.body.threads[..self.index].iter().map(|thread| thread.rules.positions());
         let begin = before.sum::<usize>() as u32;
         let rules = &group.body.threads[self.index].rules;
-        let counts = (begin..begin + rules.positions() as u32).map(|at| {
+        let counts = |at| {
             let Ok(index) = group.lists.binary_search_by_key(&at, |&(index, _)| index) else {
-                return Counts::from(group.first.list(at));
+                return group.first.list(at);
             };
             let lists = &group.lists[index].1;
             let span = lists.partition_point(|&(end, _)| end <= position);
-            lists.get(span).map_or(Counts::from(ONCE), |(_, list)| list.clone())
-        });
-        let grammar = grammar(rules, counts.collect());
+            lists.get(span).map_or(&ONCE[..], |(_, list)| list)
+        };
+        let grammar = grammar(rules, |at| counts(begin + at));
         group.rules_read.add(&grammar);
         grammar
     }

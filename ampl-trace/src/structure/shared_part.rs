@@ -126,12 +126,24 @@ impl Body {
                 heads.push(Head { function, flags, site, words: words.len() as u32 });
                 row.words.extend(words);
             }
-            let symbols = |rule: &Vec<Item>| rule.iter().map(|item| item.symbol.0).collect();
-            let rules: Vec<Vec<u32>> = thread.grammar.rules.iter().map(symbols).collect();
-            let mut counts: Vec<Counts> =
-                thread.grammar.rules.into_iter().flatten().map(|item| item.counts).collect();
-            balance(&rules, &mut counts, false);
-            row.lists.extend((positions..).zip(counts).filter(|(_, counts)| counts[..] != ONCE));
+            let of = &thread.grammar.rules;
+            let rules: Vec<Vec<u32>> =
+                of.iter().map(|rule| rule.iter().map(|item| item.symbol.0).collect()).collect();
+            let expansions = expansions(&rules, |rule, index, _| {
+                of.at(rule).get(index).map_or(0, |item| repetitions(&item.counts))
+            });
+            let mut at = positions;
+            for (rule, &expansions) in of.iter().zip(&expansions) {
+                for item in rule.iter() {
+                    let mut counts = Counts::from(&item.counts[..]);
+                    let left = left(&counts, expansions);
+                    if let Some((_, last)) = counts.last_mut() {
+                        *last = last.wrapping_sub(left);
+                    }
+                    row.push_list(at, counts);
+                    at += 1;
+                }
+            }
             let rules = Rules::of(&rules);
             positions += rules.positions() as u32;
             threads.push(ThreadBody { thread: thread.thread, heads, rules });
@@ -169,17 +181,11 @@ impl Body {
     pub fn join(&self, rank: u32, row: Row) -> RankStructure {
         let comms = self.comms_of(&row.words);
         let signatures = self.signatures(&row.words, &comms);
-        let mut lists = row.lists.into_iter().peekable();
         let mut begin = 0u32;
         let mut threads = Vec::with_capacity(self.threads.len());
         for (thread, signatures) in self.threads.iter().zip(signatures) {
-            let mut own = vec![Counts::from(ONCE); thread.rules.positions()];
-            let end = begin + own.len() as u32;
-            while let Some((at, counts)) = lists.next_if(|&(at, _)| at < end) {
-                own[(at - begin) as usize] = counts;
-            }
-            begin = end;
-            let grammar = grammar(&thread.rules, own);
+            let grammar = grammar(&thread.rules, |at| row.list(begin + at));
+            begin += thread.rules.positions() as u32;
             threads.push(ThreadStructure { thread: thread.thread, signatures, grammar });
         }
         let CallSites { modules, sites } = &*self.table;
@@ -187,49 +193,60 @@ impl Body {
     }
 }
 
-/// The grammar of `rules` whose positions have these counts.
-pub fn grammar(rules: &Rules, mut counts: Vec<Counts>) -> Grammar {
+/// The grammar of `rules` whose positions, one behind the other, have these counts.
+pub fn grammar<'a>(rules: &Rules, counts: impl Fn(u32) -> &'a [(u64, u64)]) -> Grammar {
     let rules = rules.unpacked();
-    balance(&rules, &mut counts, true);
-    let mut counts = counts.into_iter();
-    let rules = rules.iter().map(|rule| {
-        let items = rule.iter().zip(&mut counts);
-        items.map(|(&symbol, counts)| Item { symbol: Symbol(symbol), counts }).collect()
+    let begins = rules.iter().scan(0, |at, rule| Some(std::mem::replace(at, *at + rule.len() as u32)));
+    let begins: Vec<u32> = begins.collect();
+    let whole = |rule: usize, index: usize, expansions| {
+        let mut counts = Counts::from(counts(begins[rule] + index as u32));
+        let left = left(&counts, expansions);
+        if let Some((_, last)) = counts.last_mut() {
+            *last = last.wrapping_add(left);
+        }
+        counts
+    };
+    let expansions =
+        expansions(&rules, |rule, index, expansions| repetitions(&whole(rule, index, expansions)));
+    let rules = rules.iter().enumerate().map(|(rule, symbols)| {
+        let items = symbols.iter().enumerate();
+        items.map(move |(index, &symbol)| (rule, index, symbol))
+    });
+    let rules = rules.map(|items| {
+        items.map(|(rule, index, symbol)| Item {
+            symbol: Symbol(symbol),
+            counts: whole(rule, index, expansions[rule]),
+        })
     });
     Grammar { rules: rules.collect() }
 }
 
-/// Subtracts from the last run of every position its rule's expansions, less the runs before it, or adds them again:
-/// mostly nothing is left.
-fn balance(rules: &[Vec<u32>], counts: &mut [Counts], back: bool) {
-    let begins = rules.iter().scan(0, |at, rule| Some(std::mem::replace(at, *at + rule.len())));
-    let begins: Vec<usize> = begins.collect();
+/// Expansions of a rule that are not those of a position's runs before the last: in a row, the last run has so many
+/// less, which is mostly none.
+fn left(counts: &[(u64, u64)], expansions: u64) -> u64 {
+    counts.iter().rev().skip(1).fold(expansions, |left, &(_, often)| left.wrapping_sub(often))
+}
+
+/// Sum of the repetitions of a position.
+fn repetitions(counts: &[(u64, u64)]) -> u64 {
+    counts.iter().fold(0, |sum: u64, &(count, often)| sum.wrapping_add(count.wrapping_mul(often)))
+}
+
+/// Expansions of each rule; `repetitions` of a rule's position follow from the expansions of that rule.
+fn expansions(rules: &[Vec<u32>], repetitions: impl Fn(usize, usize, u64) -> u64) -> Vec<u64> {
     let mut expansions = vec![0u64; rules.len()];
     if let Some(first) = expansions.first_mut() {
         *first = 1;
     }
-    for index in users_first(rules) {
-        for (&symbol, list) in rules[index].iter().zip(&mut counts[begins[index]..]) {
-            let all = expansions[index];
-            let before = list.iter().rev().skip(1).fold(0u64, |sum, &(_, times)| sum.wrapping_add(times));
-            let left = all.wrapping_sub(before);
-            let times = |list: &[(u64, u64)]| {
-                list.iter().fold(0u64, |sum, &(count, times)| sum.wrapping_add(count.wrapping_mul(times)))
-            };
-            let mut used = times(list);
-            if let Some((_, last)) = list.last_mut() {
-                *last = if back { last.wrapping_add(left) } else { last.wrapping_sub(left) };
-            }
-            if back {
-                used = times(list);
-            }
-            if symbol & 1 != 0
-                && let Some(sum) = expansions.get_mut(symbol as usize >> 1)
-            {
-                *sum = sum.wrapping_add(used);
+    for rule in users_first(rules) {
+        for (index, &symbol) in rules[rule].iter().enumerate().filter(|(_, symbol)| is_rule(symbol)) {
+            let more = repetitions(rule, index, expansions[rule]);
+            if let Some(sum) = expansions.get_mut(symbol as usize >> 1) {
+                *sum = sum.wrapping_add(more);
             }
         }
     }
+    expansions
 }
 
 /// The rules in an order in which every one comes behind those that use it; those in a cycle are left out.

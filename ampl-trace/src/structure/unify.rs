@@ -123,15 +123,16 @@ impl Part {
         let (mut threads, mut begin) = (Vec::new(), 0);
         for thread in &body.threads {
             let end = begin + thread.rules.positions() as u32;
-            let counts = (begin..end).map(|at| match lists.binary_search_by_key(&at, |&(index, _)| index) {
-                Ok(index) => list_at(&lists[index].1, self.spans[0].0).into(),
-                Err(_) => first.list(at).into(),
-            });
-            let grammar = grammar(&thread.rules, counts.collect());
+            let counts = |at| match lists.binary_search_by_key(&at, |&(index, _)| index) {
+                Ok(index) => list_at(&lists[index].1, self.spans[0].0),
+                Err(_) => first.list(at),
+            };
+            let grammar = grammar(&thread.rules, |at| counts(begin + at));
             begin = end;
             rules_read.add(&grammar);
-            let runs = grammar.rules.iter().flatten().filter(|item| item.symbol.as_terminal().is_some());
-            let expansions = runs.flat_map(|item| &item.counts).map(|&(_, expansions)| expansions);
+            let runs = grammar.rules.all().filter(|item| item.symbol.as_terminal().is_some());
+            let expansions = runs
+                .map(|item| item.counts.iter().fold(0, |sum: u64, &(_, often)| sum.saturating_add(often)));
             if !grammar.is_sound() || expansions.fold(0, u64::saturating_add) > MOST_RUNS {
                 return None;
             }

@@ -349,7 +349,7 @@ fn few_bytes_do_not_become_long_lists() {
         counts.push((9, 1));
         let item = |symbol, counts: &[(u64, u64)]| Item { symbol: Symbol(symbol), counts: counts.into() };
         let inside = vec![item(0, &counts), item(2, &[(1, times + 1)])];
-        Grammar { rules: vec![vec![item(3, &[(times + 1, 1)])], inside] }
+        Grammar { rules: [vec![item(3, &[(times + 1, 1)])], inside].into_iter().collect() }
     };
     assert!(written(&long(200_000)).len() < 50);
     assert!(written(&long(300_000)).len() > 300_000);
@@ -416,10 +416,10 @@ fn counts_of_a_loop_that_breaks_off_stay_in_order() {
         symbols
             .iter()
             .map(|&symbol| Item { symbol: Symbol(symbol), counts: [counts].into_iter().collect() })
-            .collect()
+            .collect::<Vec<Item>>()
     };
-    let rules = vec![items(&[5], (3, 1)), items(&[10, 2, 4, 12], (1, 3)), items(&[2, 4, 3, 14], (1, 3))];
-    let grammar = Grammar { rules };
+    let rules = [items(&[5], (3, 1)), items(&[10, 2, 4, 12], (1, 3)), items(&[2, 4, 3, 14], (1, 3))];
+    let grammar = Grammar { rules: rules.into_iter().collect() };
     let mut runs: Vec<_> = grammar.runs().collect();
     let mut builder = Builder::restore(&grammar);
     for run in [(1, 1), (2, 1), (5, 1), (1, 1), (2, 9), (6, 1), (8, 1)] {
@@ -441,7 +441,8 @@ fn rules_are_numbered_in_the_order_of_a_walk() {
             assert!(!first || rule == newest, "{grammar:?}");
             if first {
                 newest += 1;
-                walk.extend(grammar.rules[rule].iter().rev().map(|item| item.symbol));
+                let symbols: Vec<Symbol> = grammar.rules.at(rule).iter().map(|item| item.symbol).collect();
+                walk.extend(symbols.into_iter().rev());
             }
         }
     }

@@ -186,10 +186,12 @@ fn huge_repetition_counts_are_numbers() {
     let [send, receive] = [1, 2].map(Symbol::terminal);
     for (outer, inner) in [(MANY, 1), (MANY, MANY), (1 << 40, 1 << 20)] {
         let grammar = Grammar {
-            rules: vec![
+            rules: [
                 vec![item(rule(1), &[(outer, 1)])],
                 vec![item(send, &[(inner, outer)]), item(receive, &[(1, outer)])],
-            ],
+            ]
+            .into_iter()
+            .collect(),
         };
         let graph = of_grammar(&grammar);
         let sums = graph.sums([(graph.ranks()[0].node, 1)]);
@@ -198,10 +200,12 @@ fn huge_repetition_counts_are_numbers() {
     }
     // Counts that differ between expansions, each for very long.
     let grammar = Grammar {
-        rules: vec![
+        rules: [
             vec![item(rule(1), &[(2 * MANY, 1)])],
             vec![item(send, &[(3, MANY), (4, MANY)]), item(receive, &[(1, 2 * MANY)])],
-        ],
+        ]
+        .into_iter()
+        .collect(),
     };
     let graph = of_grammar(&grammar);
     assert_eq!(graph.sums([(graph.ranks()[0].node, 1)]).calls, 9 * MANY);
@@ -228,7 +232,7 @@ fn rules_may_nest_deeply() {
             }
             rules[DEEP as usize - 1][0].counts = Counts::from(&[(1, 1), (2, 1)][..]);
         }
-        let graph = of_grammar(&Grammar { rules });
+        let graph = of_grammar(&Grammar { rules: rules.into_iter().collect() });
         assert_eq!(graph.faults(), []);
         let calls = graph.sums([(graph.ranks()[0].node, 1)]).calls;
         assert_eq!(calls, if varies { 2 * u64::from(DEEP) + 2 } else { u64::from(DEEP) + 1 });
@@ -262,7 +266,7 @@ fn damage_is_reported() {
     trace.times.truncate(trace.times.len() / 2);
     let mut builder = Builder::new(Options::default(), everything());
     builder.rank(&trace, &structure, &FxHashMap::default(), 4);
-    structure.threads[0].grammar.rules.push(vec![item(rule(1), &[(1, 1)])]);
+    structure.threads[0].grammar.rules.push([item(rule(1), &[(1, 1)])]);
     builder.rank(&trace, &structure, &FxHashMap::default(), 4);
     let graph = builder.finish();
     assert_eq!((graph.damaged(), graph.faults()), (&[3][..], &[(3, Fault::Malformed)][..]));
