@@ -103,8 +103,11 @@ impl Run {
         Some((time_index::place(&directory::trace_file(path).ok()??), time_index::identity(file)))
     }
 
-    /// Takes the index of the times of the run at `path`, where there is one; returns true then.
+    /// Takes the index of the times of the run at `path`, where it has none yet and there is one; true where it has one then.
     pub fn take_index(&mut self, path: &Path) -> bool {
+        if self.index.is_some() {
+            return true;
+        }
         let place = self.index_place(path);
         self.index = place.and_then(|(place, identity)| TimeIndex::open(&place, identity));
         self.index.is_some()

@@ -14,13 +14,14 @@ use super::distribution::distribution;
 use super::durations::durations;
 use super::index;
 use super::matrix::matrix;
+use super::ranks_with_regions;
 use super::summary::summary;
 use super::timeline::timeline;
 use super::volume::volume;
 
 /// The answers of `run` to all questions about a part.
 fn answers(run: &Run, selection: &Selection, pixels: u32) -> Value {
-    let summary = summary(run, selection, || ());
+    let summary = summary(run, selection, &ranks_with_regions(run), || ());
     let durations = durations(run, selection, || ());
     let ranks = distribution(run, selection, || ());
     let timeline = timeline(run, selection, pixels, || ());

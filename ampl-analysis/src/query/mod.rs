@@ -27,4 +27,4 @@ mod visits;
 pub mod volume;
 
 pub use part::Extent;
-pub use regions::has_regions;
+pub use regions::ranks_with_regions;

@@ -134,22 +134,25 @@ fn enters_some(group: &RankGroup<'_>) -> bool {
     group.calls_any(|function| Edge::of(function).is_some())
 }
 
-/// True where some rank of `run` has recorded visits of regions.
-pub fn has_regions(run: &Run) -> bool {
+/// Ranks of `run` that have recorded visits of regions.
+pub fn ranks_with_regions(run: &Run) -> BTreeSet<u32> {
     // Where all ranks have classes of calls none has regions.
-    !run.ranks().into_iter().all(|rank| run.has_classes(rank))
-        && run.structure().groups().any(|group| enters_some(&group))
-}
-
-/// Visits of regions in the part of `run` that `selection` asks for, by name. Visits that the record's end cuts off end
-/// with the last window.
-pub fn regions(run: &Run, selection: &Selection, symbols: &mut Symbols) -> BTreeMap<Arc<str>, Visits> {
-    let mut found: BTreeMap<Arc<str>, Visits> = BTreeMap::new();
-    if !has_regions(run) {
-        return found;
+    if run.ranks().into_iter().all(|rank| run.has_classes(rank)) {
+        return BTreeSet::new();
     }
     let with = run.structure().groups().filter(enters_some);
-    let with: BTreeSet<u32> = with.flat_map(|group| group.ranks().collect::<Vec<_>>()).collect();
+    with.flat_map(|group| group.ranks().collect::<Vec<_>>()).collect()
+}
+
+/// Visits of regions by the ranks `with` [those](ranks_with_regions), in the part of `run` that `selection` asks for, by
+/// name. Visits that the record's end cuts off end with the last window.
+pub fn regions(
+    run: &Run,
+    with: &BTreeSet<u32>,
+    selection: &Selection,
+    symbols: &mut Symbols,
+) -> BTreeMap<Arc<str>, Visits> {
+    let mut found: BTreeMap<Arc<str>, Visits> = BTreeMap::new();
     for number in run.ranks() {
         if !with.contains(&number) || !selection.takes_rank(number) {
             continue;
@@ -305,7 +308,7 @@ mod tests {
             let of_index = Stored::of(&indexed, 0).and_then(|stored| stored.visits(&selection));
             prop_assert!(of_index.is_some(), "its index has the visits");
             for run in [plain, indexed] {
-            let found = regions(&run, &selection, &mut Symbols::default());
+            let found = regions(&run, &ranks_with_regions(&run), &selection, &mut Symbols::default());
             for (region, name) in NAMES.iter().enumerate() {
                 let (mut inclusive, mut exclusive) = (0, 0);
                 for (_, (open, in_call)) in (0..).zip(&clock).filter(|(at, _)| selection.has(*at)) {

@@ -1,6 +1,6 @@
 //! Calls, time and bytes by function, region and call site, of any ranks and any time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ampl_core::mpi::{FUNCTIONS, Traffic};
 use ampl_reader::Run;
@@ -184,8 +184,14 @@ struct Counted {
     time_ns: u64,
 }
 
-/// Summary of the part of `run` that `selection` asks for; `rank_done` is called behind each rank.
-pub fn summary(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) -> Summary {
+/// Summary of the part of `run` that `selection` asks for. `with_regions` has the ranks
+/// [with regions](super::ranks_with_regions); `rank_done` is called behind each rank.
+pub fn summary(
+    run: &Run,
+    selection: &Selection,
+    with_regions: &BTreeSet<u32>,
+    mut rank_done: impl FnMut(),
+) -> Summary {
     let facts = Facts::of(run);
     let plan = run.plan();
     let ranks = run.info().ranks;
@@ -228,7 +234,7 @@ pub fn summary(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) ->
         order.then_with(|| (a.function, &a.site).cmp(&(b.function, &b.site)))
     });
     let is_estimated = !from_census && !sample.is_whole();
-    let regions = region_rows(run, selection);
+    let regions = region_rows(run, with_regions, selection);
     Summary { rows, regions, extent, confidence: sample.confidence(), is_estimated, from_census }
 }
 
@@ -276,8 +282,8 @@ fn add_unplaced(rows: &mut Vec<Row>, run: &Run, selection: &Selection) {
 }
 
 /// A row for each region of the part. A visit without times leaves its region's time unknown.
-fn region_rows(run: &Run, selection: &Selection) -> Vec<Row> {
-    let found = regions(run, selection, &mut Symbols::default());
+fn region_rows(run: &Run, with: &BTreeSet<u32>, selection: &Selection) -> Vec<Row> {
+    let found = regions(run, with, selection, &mut Symbols::default());
     if found.is_empty() {
         return Vec::new();
     }

@@ -10,6 +10,7 @@ use ampl_testkit::synthetic::{Synthetic, WINDOW_NS};
 use super::distribution::distribution;
 use super::durations::durations;
 use super::matrix::matrix;
+use super::ranks_with_regions;
 use super::summary::{Basis, Summary, summary};
 use super::timeline::{UNSAMPLED, timeline};
 use super::volume::volume;
@@ -101,7 +102,7 @@ fn any_time_of_any_ranks_is_that_of_their_calls_one_by_one() {
         let (from, until) = (ends[0].min(ends[1]), ends[0].max(ends[1]) + 1);
         let ranks = [None, Some("0"), Some("1-3"), Some("0,4")][random.below(4) as usize];
         let selection = part(Some(from), Some(until), ranks);
-        let summary = summary(&run, &selection, || ());
+        let summary = summary(&run, &selection, &ranks_with_regions(&run), || ());
         let naive = naive(&run, &selection);
         assert_eq!(found(&summary), naive, "from {from} until {until} of {ranks:?}");
         assert_eq!(summary.extent.untold, 0);
@@ -114,7 +115,7 @@ fn any_time_of_any_ranks_is_that_of_their_calls_one_by_one() {
 #[test]
 fn the_whole_run_is_the_census_and_a_part_of_its_ranks_the_trace() {
     let run = run(&job("[trace]\ntiming = \"all\"\n", 4, 8));
-    let all = summary(&run, &part(None, None, None), || ());
+    let all = summary(&run, &part(None, None, None), &ranks_with_regions(&run), || ());
     let naive_all = naive(&run, &part(None, None, None));
     let counted = run.info().ranks as u64;
     for (name, calls) in [("MPI_Wtime", 5 * counted), ("MPI_Init", counted)] {
@@ -132,7 +133,7 @@ fn the_whole_run_is_the_census_and_a_part_of_its_ranks_the_trace() {
         }
     }
     assert!(!all.is_estimated && all.rows.len() == 6);
-    let some = summary(&run, &part(None, None, Some("1,2")), || ());
+    let some = summary(&run, &part(None, None, Some("1,2")), &ranks_with_regions(&run), || ());
     let recorded: Sums = found(&some).into_iter().filter(|(name, _)| naive_all.contains_key(name)).collect();
     assert_eq!(recorded, naive(&run, &part(None, None, Some("1,2"))));
     assert!(some.rows.iter().all(|row| row.basis != Some(Basis::Census)));
@@ -146,7 +147,8 @@ fn a_sample_of_times_stands_for_all_and_calls_are_exact_in_whole_windows() {
     for (first, last) in [(0, 4), (5, 11), (3, 16)] {
         let at = |window: u64| Some((window * WINDOW_NS) as i64);
         let selection = part(at(first), at(last), None);
-        let (estimate, truth) = (summary(&sampled, &selection, || ()), naive(&all, &selection));
+        let (estimate, truth) =
+            (summary(&sampled, &selection, &ranks_with_regions(&sampled), || ()), naive(&all, &selection));
         assert_eq!(estimate.extent.untold, 0, "places of windows follow from their calls");
         for row in &estimate.rows {
             let &(calls, ns, bytes) = truth.get(row.function.unwrap()).unwrap();
@@ -160,7 +162,7 @@ fn a_sample_of_times_stands_for_all_and_calls_are_exact_in_whole_windows() {
     }
     // Windows that are cut and have no times: calls are estimated, and it is said.
     let cut = part(Some(5 * WINDOW_NS as i64 + 5000), Some(9 * WINDOW_NS as i64), None);
-    let estimate = summary(&sampled, &cut, || ());
+    let estimate = summary(&sampled, &cut, &ranks_with_regions(&sampled), || ());
     assert!(estimate.extent.untold > 0);
     assert!(estimate.rows.iter().any(|row| row.calls_half_width != Some(0.0)), "{:?}", estimate.rows);
     assert!(estimate.rows.iter().all(|row| row.bytes.is_none()));
@@ -169,7 +171,7 @@ fn a_sample_of_times_stands_for_all_and_calls_are_exact_in_whole_windows() {
 #[test]
 fn without_times_calls_bytes_and_messages_are_exact_and_times_are_not_known() {
     let run = run(&job("[trace]\ntiming = \"off\"\n", 3, 5));
-    let summary = summary(&run, &part(None, None, Some("1")), || ());
+    let summary = summary(&run, &part(None, None, Some("1")), &ranks_with_regions(&run), || ());
     let calls: BTreeMap<_, _> = summary.rows.iter().map(|row| (row.function.unwrap(), row.calls)).collect();
     assert_eq!(calls["MPI_Send"], Some(5));
     assert_eq!(calls["MPI_Iprobe"], Some(15));

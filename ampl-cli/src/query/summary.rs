@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use ampl_analysis::query::has_regions;
+use ampl_analysis::query::ranks_with_regions;
 use ampl_analysis::query::summary::summary;
 use ampl_report::layout::width;
 use ampl_report::query::summary::text;
@@ -21,11 +21,12 @@ pub fn summary_of(named: &RunArg, part: &Part) -> anyhow::Result<ExitCode> {
     let mut run = named.open()?;
     let selection = part.selection(&run, named)?;
     part.take_index(&mut run, named);
+    let with_regions = ranks_with_regions(&run);
     // Times of all calls of the run are in the census, those of regions are not.
-    let needs_times = !selection.takes_all(run.info().ranks) || has_regions(&run);
+    let needs_times = !selection.takes_all(run.info().ranks) || !with_regions.is_empty();
     part.index(&mut run, named, &selection, needs_times);
     let mut progress = Progress::of(run.ranks().len() as u64, "ranks");
-    let found = summary(&run, &selection, || progress.one_more());
+    let found = summary(&run, &selection, &with_regions, || progress.one_more());
     drop(progress);
     part.notice(&found.extent, &run, named)?;
     match part.json {
