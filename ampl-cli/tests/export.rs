@@ -340,3 +340,69 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, &[u8])> {
     }
     found
 }
+
+/// Every form of an export, and the last part of its place.
+const FORMS: [(&str, &str); 6] = [
+    ("csv", "tables"),
+    ("parquet", "tables"),
+    ("perfetto", "timeline"),
+    ("simgrid", "actions"),
+    ("goal", "actions.goal"),
+    ("ampl", "copy.ampl"),
+];
+
+/// Names in a directory.
+fn names(place: &Path) -> Vec<String> {
+    fs::read_dir(place).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn where_it_cannot_be_written_the_place_is_named_and_nothing_is_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    Synthetic { ranks: 4, windows: 200, ..job() }.write_run(&run);
+    let out = dir.path().join("out");
+    fs::create_dir(&out).unwrap();
+    for (form, name) in FORMS {
+        let target = out.join(name);
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -f 1; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_ampl"), "export"]);
+        let full = command.arg(&run).args(["--to", form, "-o"]).arg(&target).output().unwrap();
+        let said = String::from_utf8(full.stderr).unwrap();
+        assert_eq!(full.status.code(), Some(1), "{form}: {full:?} {said}", full = full.status);
+        assert!(said.contains("File too large") && said.contains(target.to_str().unwrap()), "{form}: {said}");
+        assert!(said.contains("raise 'ulimit -f'"), "{form}: {said}");
+        assert_eq!(names(&out), [""; 0], "{form}");
+        let nowhere = ["--to", form, "-o", "/proc/self/none/here"];
+        refused(&run, &nowhere, 1, "(/proc/self/none/here): name a directory that you may write with -o");
+    }
+}
+
+#[test]
+fn a_signal_leaves_nothing_half_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    Synthetic { ranks: 16, windows: 1000, ..job() }.write_run(&run);
+    for (number, (form, name)) in FORMS.into_iter().enumerate() {
+        let out = dir.path().join(form);
+        fs::create_dir(&out).unwrap();
+        let target = out.join(name);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ampl"));
+        command.arg("export").arg(&run).args(["--to", form, "-o"]).arg(&target);
+        let mut export = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        // Until it writes, or has written.
+        while names(&out).is_empty() && export.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        let signal = ["-INT", "-TERM", "-HUP"][number % 3];
+        Command::new("kill").arg(signal).arg(export.id().to_string()).status().unwrap();
+        let ended = export.wait_with_output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        // It may have been faster.
+        let expected = if ended.status.success() { vec![name.to_owned()] } else { Vec::new() };
+        assert_eq!(names(&out), expected, "{form}: {said}");
+        let told = said.contains(&format!("interrupted (SIG{})", &signal[1..]));
+        assert_eq!(told, !ended.status.success(), "{form}: {said}");
+        assert!(told || target.exists());
+    }
+}

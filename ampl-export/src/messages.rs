@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 
 use ampl_analysis::matching::{At, Half, Job, Outcome, Terminal, Visitor, play};
 use ampl_analysis::messages::Comm;
@@ -93,6 +94,8 @@ pub struct Sides {
     count: usize,
     most: usize,
     file: Option<File>,
+    /// Where that file is made.
+    directory: PathBuf,
     /// Of each rank, places in the file and numbers of sides.
     parts: Vec<Vec<(u64, usize)>>,
     end: u64,
@@ -101,10 +104,11 @@ pub struct Sides {
 }
 
 impl Sides {
-    fn new(ranks: u32, most: usize) -> Self {
+    fn new(ranks: u32, most: usize, directory: &Path) -> Self {
         let each = || (0..ranks).map(|_| Vec::new()).collect();
         let parts = (0..ranks).map(|_| Vec::new()).collect();
-        Self { held: each(), count: 0, most, file: None, parts, end: 0, comms: Vec::new() }
+        let directory = directory.to_owned();
+        Self { held: each(), count: 0, most, file: None, directory, parts, end: 0, comms: Vec::new() }
     }
 
     fn add(&mut self, rank: u32, side: Side) -> io::Result<()> {
@@ -117,7 +121,7 @@ impl Sides {
     fn spill(&mut self) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(tempfile::tempfile()?),
+            none => none.insert(tempfile::tempfile_in(&self.directory)?),
         };
         for (held, parts) in self.held.iter_mut().zip(&mut self.parts).filter(|(held, _)| !held.is_empty()) {
             let bytes: Vec<u8> = held.iter().flat_map(Side::words).flat_map(u64::to_le_bytes).collect();
@@ -199,18 +203,24 @@ pub fn visit(
     visitor.failed.map_or(Ok(outcome), Err)
 }
 
-/// The sides of all messages of `trace`, by rank; `selection` tells which are shown.
+/// The sides of all messages of `trace`, by rank; `selection` tells which are shown. The file that takes what does not
+/// fit in memory is in `directory`.
 ///
 /// # Errors
-/// Errors of the file that takes what does not fit in memory.
-pub fn sides(trace: &Trace, comms: &Communicators, selection: &Selection) -> io::Result<Sides> {
+/// Errors of that file.
+pub fn sides(
+    trace: &Trace,
+    comms: &Communicators,
+    selection: &Selection,
+    directory: &Path,
+) -> io::Result<Sides> {
     let takes = |at: Option<At>| {
         at.is_some_and(|at| {
             let in_time = |timed: Timed| selection.takes_time(timed.start_ns, timed.duration_ns);
             selection.takes_rank(at.rank) && at.timed.is_some_and(in_time)
         })
     };
-    let mut found = Sides::new(trace.run.ranks, HELD);
+    let mut found = Sides::new(trace.run.ranks, HELD, directory);
     let outcome = visit(trace, comms, true, |number, send, receive| {
         let shown = takes(Some(send.posted)) && takes(receive.done);
         let side = |half: &Half<()>| Side {
@@ -287,8 +297,9 @@ mod tests {
 
     #[test]
     fn sides_come_back_at_their_calls() {
+        let dir = tempfile::tempdir().unwrap();
         for most in [2, 5, 1000] {
-            let mut sides = Sides::new(3, most);
+            let mut sides = Sides::new(3, most, dir.path());
             let side = |number: u64| Side {
                 number,
                 sends: number.is_multiple_of(2),

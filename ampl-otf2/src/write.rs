@@ -46,7 +46,7 @@ pub fn write(
     directory: &Path,
 ) -> io::Result<Written> {
     let comms = Communicators::of(trace);
-    let mut sides = messages::sides(trace, &comms, selection)?;
+    let mut sides = messages::sides(trace, &comms, selection, directory)?;
     let mut rows = CallRows::new(trace, &comms, plan, selection, true);
     let zero_ns = rows.zero_ns();
     let files = library.create(directory)?;

@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use ampl_analysis::actions::actions;
-use ampl_export::place::part_beside;
+use ampl_export::place::Part;
 use ampl_export::{goal, simgrid};
 use ampl_report::actions::refused;
 use ampl_report::human::{bytes, plural};
@@ -50,10 +50,10 @@ pub fn write(run: &Path, output: Option<PathBuf>, trace: &Trace, format: Format)
     let failed = |error| unwritable(&target, &error);
     match format {
         Format::Goal => {
-            let mut out = BufWriter::new(part_beside(&target).map_err(failed)?);
+            let mut out = BufWriter::new(Part::beside(&target).map_err(failed)?);
             goal::write(&found, &mut out).and_then(|()| out.flush()).map_err(failed)?;
             let part = out.into_inner().map_err(|error| failed(error.into_error()))?;
-            part.persist_noclobber(&target).map_err(|error| failed(error.error))?;
+            part.finish(&target).map_err(failed)?;
         }
         Format::Simgrid => {
             simgrid::write(&found, &target).map_err(failed)?;

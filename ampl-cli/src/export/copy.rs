@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ampl_export::anonymous::anonymise;
 use ampl_export::copy;
-use ampl_export::place::part_beside;
+use ampl_export::place::Part;
 use ampl_report::human::bytes;
 use ampl_trace::Trace;
 
@@ -21,7 +21,7 @@ pub fn write(run: &Path, output: Option<PathBuf>, mut trace: Trace, anonymous: b
     let file = output.unwrap_or_else(|| beside(run, name));
     refuse_existing(&file, "file")?;
     let unwritable = |error| unwritable(&file, &error);
-    let part = part_beside(&file).map_err(unwritable)?;
+    let part = Part::beside(&file).map_err(unwritable)?;
     if anonymous {
         let mut progress = Progress::of(trace.ranks.len() as u64, "ranks");
         anonymise(&mut trace, || progress.one_more());
@@ -29,7 +29,7 @@ pub fn write(run: &Path, output: Option<PathBuf>, mut trace: Trace, anonymous: b
     let out = copy::write(&trace, BufWriter::new(part)).map_err(unwritable)?;
     let part = out.into_inner().map_err(|error| unwritable(error.into_error()))?;
     let size = part.as_file().metadata().map_err(unwritable)?.len();
-    part.persist_noclobber(&file).map_err(|error| unwritable(error.error))?;
+    part.finish(&file).map_err(unwritable)?;
     notice!("ampl: {} in {}", bytes(size as f64), file.display());
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! linker cannot.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use ampl_export::call_rows::Written;
 use ampl_export::place::Place;
@@ -10,6 +10,7 @@ use ampl_report::human::count;
 
 use super::{KEEP_TIMES, beside, notice, refuse_empty, refuse_existing};
 use crate::failure::{Failure, NOT_FOUND, OTHER};
+use crate::interrupted;
 
 /// The program, beside the directory of this one.
 const PROGRAM: &str = "libexec/ampl-otf2";
@@ -42,18 +43,15 @@ pub fn write(run: &Path, output: Option<PathBuf>, cut: Cut<'_>) -> anyhow::Resul
     let unwritable = |error| super::unwritable(&directory, &error);
     let place = Place::new(&directory, Vec::new()).map_err(unwritable)?;
     let word = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), |ns| ns.to_string());
-    let done = Command::new(&program)
-        .args([run, &place.path("")])
-        .args([word(cut.from_ns), word(cut.until_ns), cut.ranks.unwrap_or("-").to_owned()])
-        .stderr(Stdio::inherit())
-        .output();
-    let done = done.map_err(|error| super::unwritable(&program, &error))?;
-    let numbers: Vec<u64> = String::from_utf8_lossy(&done.stdout)
-        .split_whitespace()
-        .filter_map(|word| word.parse().ok())
-        .collect();
-    let ([rows, untimed, damaged, messages], true) = (&numbers[..], done.status.success()) else {
-        let status = done.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(OTHER);
+    let mut writer = Command::new(&program);
+    writer.args([run, &place.path("")]);
+    writer.args([word(cut.from_ns), word(cut.until_ns), cut.ranks.unwrap_or("-").to_owned()]);
+    let (status, text) =
+        interrupted::output(&mut writer).map_err(|error| super::unwritable(&program, &error))?;
+    let numbers: Vec<u64> =
+        String::from_utf8_lossy(&text).split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let ([rows, untimed, damaged, messages], true) = (&numbers[..], status.success()) else {
+        let status = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(OTHER);
         let (what, fix) = ("no archive was written", "see the message above");
         return Err(Failure::message(status, what, directory.display(), fix));
     };

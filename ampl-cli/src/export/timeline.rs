@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use ampl_core::plan::Plan;
-use ampl_export::place::part_beside;
+use ampl_export::place::{Part, directory_of};
 use ampl_export::{Selection, perfetto};
 use ampl_report::human::count;
 use ampl_trace::Trace;
@@ -50,18 +50,21 @@ pub fn write(
     let file = output.unwrap_or_else(|| beside(run, format.file()));
     refuse_existing(&file, "file")?;
     let unwritable = |error| unwritable(&file, &error);
-    let part = part_beside(&file).map_err(unwritable)?;
+    let part = Part::beside(&file).map_err(unwritable)?;
     let mut progress = Progress::of(trace.ranks.len() as u64, "ranks");
     let mut out = BufWriter::new(part);
     let written = match format {
-        Format::Perfetto => perfetto::write(trace, plan, selection, &mut out, || progress.one_more()),
+        Format::Perfetto => {
+            let directory = directory_of(&file);
+            perfetto::write(trace, plan, selection, &mut out, directory, || progress.one_more())
+        }
     };
     drop(progress);
     let written = written.and_then(|written| out.flush().map(|()| written)).map_err(unwritable)?;
     refuse_empty(&written, run)?;
     notice(&written, run, KEEP_TIMES);
     let part = out.into_inner().map_err(|error| unwritable(error.into_error()))?;
-    part.persist_noclobber(&file).map_err(|error| unwritable(error.error))?;
+    part.finish(&file).map_err(unwritable)?;
     notice!("ampl: {} calls in {}", count(written.rows), file.display());
     Ok(())
 }

@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use super::parse;
-use crate::place::part_beside;
+use crate::place::Part;
 
 /// The index in the archive, of the archive's owner.
 const NAME: &str = ".ampl-history";
@@ -248,8 +248,8 @@ fn store(place: &Path, entries: &[(String, Entry)], open: bool) -> io::Result<()
     if place.file_name().is_some_and(|name| name != NAME) {
         fs::create_dir_all(place.parent().unwrap_or(Path::new(".")))?;
     }
-    let mut part = part_beside(place)?;
-    let mut out = BufWriter::with_capacity(1 << 20, part.as_file_mut());
+    let mut part = Part::beside(place)?;
+    let mut out = BufWriter::with_capacity(1 << 20, &mut part);
     writeln!(out, "{HEAD}")?;
     for entry in entries {
         serde_json::to_writer(&mut out, entry)?;
@@ -259,7 +259,7 @@ fn store(place: &Path, entries: &[(String, Entry)], open: bool) -> io::Result<()
     drop(out);
     let mode = if open { 0o644 } else { 0o600 };
     part.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
-    part.persist(place).map(|_| ()).map_err(|error| error.error)
+    part.replace(place)
 }
 
 #[cfg(test)]

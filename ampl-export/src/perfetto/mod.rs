@@ -7,6 +7,7 @@ mod names;
 mod wire;
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use ampl_core::plan::Plan;
 use ampl_reader::selection::Selection;
@@ -87,7 +88,8 @@ impl Track {
 }
 
 /// Writes the timed calls of `trace` that are asked for. `rank_done` is called behind each rank. Times count from the
-/// start of the run, or from the first call where that begins earlier.
+/// start of the run, or from the first call where that begins earlier. Messages that do not fit in memory are in a file in
+/// `directory` until then.
 ///
 /// # Errors
 /// Errors of `out`.
@@ -96,13 +98,14 @@ pub fn write(
     plan: &Plan,
     selection: &Selection,
     out: impl Write,
+    directory: &Path,
     mut rank_done: impl FnMut(),
 ) -> io::Result<Written> {
     let comms = Communicators::of(trace);
     let mut rows = CallRows::new(trace, &comms, plan, selection, true);
     let mut file = File { out, names: Names::default(), zero_ns: rows.zero_ns(), first: true };
     file.program(trace)?;
-    let mut sides = messages::sides(trace, &comms, selection)?;
+    let mut sides = messages::sides(trace, &comms, selection, directory)?;
     for rank in rows.ranks() {
         file.rank(rank)?;
         file.windows(trace, rank, selection)?;
