@@ -341,15 +341,9 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, &[u8])> {
     found
 }
 
-/// Every form of an export, and the last part of its place.
-const FORMS: [(&str, &str); 6] = [
-    ("csv", "tables"),
-    ("parquet", "tables"),
-    ("perfetto", "timeline"),
-    ("simgrid", "actions"),
-    ("goal", "actions.goal"),
-    ("ampl", "copy.ampl"),
-];
+/// Forms of an export that this job has, and the last part of their places.
+const FORMS: [(&str, &str); 4] =
+    [("csv", "tables"), ("parquet", "tables"), ("perfetto", "timeline"), ("ampl", "copy.ampl")];
 
 /// Names in a directory.
 fn names(place: &Path) -> Vec<String> {

@@ -17,7 +17,7 @@ impl<W: Write> CsvWriter<W> {
     /// Errors of `out`.
     pub fn new(out: W, sampled: bool) -> io::Result<Self> {
         let mut out = csv::Writer::from_writer(out);
-        out.write_record(COLUMNS.into_iter().chain(sampled.then_some(BASIS.0)))?;
+        out.write_record(COLUMNS.into_iter().chain(sampled.then_some(BASIS.0))).map_err(error)?;
         Ok(Self { out, sampled })
     }
 }
@@ -28,10 +28,18 @@ impl<W: Write> Table for CsvWriter<W> {
         let [sum, sum_sq, min, max] = &numbers;
         let (window, rank, count) = (row.window.to_string(), row.rank.to_string(), row.count.to_string());
         let fields = [&window, &rank, row.metric, &count, sum, sum_sq, min, max, row.event];
-        Ok(self.out.write_record(fields.into_iter().chain(self.sampled.then_some(BASIS.1)))?)
+        self.out.write_record(fields.into_iter().chain(self.sampled.then_some(BASIS.1))).map_err(error)
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+/// The error of the file itself: its kind says what to do.
+fn error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
     }
 }
