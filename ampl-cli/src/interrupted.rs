@@ -16,7 +16,7 @@ fn writer() -> MutexGuard<'static, Option<Child>> {
     WRITER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From here on signals that end this process remove what is half written first. Those that it ignores stay ignored.
+/// Makes signals that end this process remove what is half written first. Ignored signals stay ignored.
 ///
 /// # Errors
 /// Errors of the system.

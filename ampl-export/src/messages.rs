@@ -94,7 +94,7 @@ pub struct Sides {
     count: usize,
     most: usize,
     file: Option<File>,
-    /// Where that file is made.
+    /// Directory of that file.
     directory: PathBuf,
     /// Of each rank, places in the file and numbers of sides.
     parts: Vec<Vec<(u64, usize)>>,

@@ -95,7 +95,7 @@ impl Grammar {
         Self::numbered(rules)
     }
 
-    /// Those of `all` rules that are used, in the order of a walk.
+    /// Rules of `all` that are used, in the order of a walk.
     pub(super) fn numbered(mut all: Vec<Vec<Item>>) -> Self {
         let mut numbers = vec![0; all.len()];
         let (mut order, mut walk) = (vec![0], vec![(0, 0)]);
