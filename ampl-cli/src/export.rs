@@ -1,17 +1,16 @@
 //! `ampl export`: the records of a run as tables for other tools.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ampl_export::call_rows::Written;
-use ampl_export::{Format, Selection};
+use ampl_export::{Format, Selection, place};
 use ampl_reader::directory::runs_in;
 use ampl_report::human::plural;
 use ampl_report::selection::{lacking, missed};
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND, OTHER, USAGE};
-use crate::interrupted;
 use crate::rundir::{self, RunArg};
 use crate::selection;
 
@@ -112,7 +111,7 @@ pub struct Args {
 /// named.
 pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
     let (target, second) = target(&args.to)?;
-    interrupted::clean_up()?;
+    ampl_launch::interrupted::clean_up(place::abandon)?;
     let until = match (args.until.as_deref(), second) {
         (Some(_), Some(_)) => {
             let fix = "leave out one of --until and the second --to";
@@ -256,11 +255,5 @@ fn beside(run: &Path, name: &str) -> PathBuf {
 
 fn unwritable(path: &Path, error: &io::Error) -> anyhow::Error {
     let what = format!("cannot write: {error}");
-    let fix = match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room, or name a place with more with -o",
-        ErrorKind::FileTooLarge => "raise 'ulimit -f', or leave out calls with --from, --until or --ranks",
-        ErrorKind::AlreadyExists => "remove it, or name another with -o",
-        _ => "name a directory that you may write with -o",
-    };
-    Failure::message(OTHER, what, path.display(), fix)
+    Failure::message(OTHER, what, path.display(), place::remedy(error))
 }

@@ -22,7 +22,6 @@ mod help;
 mod hint;
 mod history;
 mod info;
-mod interrupted;
 mod job_args;
 mod logical;
 mod output;

@@ -171,6 +171,16 @@ impl Write for Part {
     }
 }
 
+/// Way out of an error of writing a file.
+pub fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room, or name a place with more with -o",
+        ErrorKind::FileTooLarge => "raise 'ulimit -f', or leave out calls with --from, --until or --ranks",
+        ErrorKind::AlreadyExists => "remove it, or name another with -o",
+        _ => "name a directory that you may write with -o",
+    }
+}
+
 /// The directory that holds `file`.
 pub fn directory_of(file: &Path) -> &Path {
     let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());

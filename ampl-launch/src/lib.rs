@@ -42,6 +42,7 @@ pub mod failure;
 pub mod hint;
 #[allow(unsafe_code)]
 pub mod inherited;
+pub mod interrupted;
 pub mod job;
 mod job_text;
 pub mod launcher;

@@ -16,6 +16,7 @@ use std::process::ExitCode;
 
 use ampl_core::units::RankSet;
 use ampl_export::Selection;
+use ampl_export::place::remedy;
 use ampl_reader::directory;
 
 use library::Library;
@@ -67,10 +68,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!(
-                "ampl: cannot write: {error} ({}): name a directory that you may write with -o",
-                out.display()
-            );
+            eprintln!("ampl: cannot write: {error} ({}): {}", out.display(), remedy(&error));
             ExitCode::from(OTHER)
         }
     }

@@ -6,11 +6,11 @@ use std::process::Command;
 
 use ampl_export::call_rows::Written;
 use ampl_export::place::Place;
+use ampl_launch::interrupted;
 use ampl_report::human::count;
 
 use super::{KEEP_TIMES, beside, notice, refuse_empty, refuse_existing};
 use crate::failure::{Failure, NOT_FOUND, OTHER};
-use crate::interrupted;
 
 /// The program, beside the directory of this one.
 const PROGRAM: &str = "libexec/ampl-otf2";

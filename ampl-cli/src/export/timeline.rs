@@ -52,12 +52,9 @@ pub fn write(
     let unwritable = |error| unwritable(&file, &error);
     let part = Part::beside(&file).map_err(unwritable)?;
     let mut progress = Progress::of(trace.ranks.len() as u64, "ranks");
-    let mut out = BufWriter::new(part);
+    let (place, mut out) = (directory_of(&file), BufWriter::new(part));
     let written = match format {
-        Format::Perfetto => {
-            let directory = directory_of(&file);
-            perfetto::write(trace, plan, selection, &mut out, directory, || progress.one_more())
-        }
+        Format::Perfetto => perfetto::write(trace, plan, selection, &mut out, place, || progress.one_more()),
     };
     drop(progress);
     let written = written.and_then(|written| out.flush().map(|()| written)).map_err(unwritable)?;

@@ -4,7 +4,6 @@ use std::io::{self, Read as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ampl_export::place;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::{emulate_default_handler, signal_name};
@@ -16,11 +15,12 @@ fn writer() -> MutexGuard<'static, Option<Child>> {
     WRITER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes signals that end this process remove what is half written first. Ignored signals stay ignored.
+/// Makes signals that end this process call `abandon` first, which removes what is half written and returns its number.
+/// Ignored signals stay ignored.
 ///
 /// # Errors
 /// Errors of the system.
-pub fn clean_up() -> io::Result<()> {
+pub fn clean_up(abandon: fn() -> usize) -> io::Result<()> {
     // A file that gets too large is an error as others, not the end.
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -31,7 +31,7 @@ pub fn clean_up() -> io::Result<()> {
         if let Some(child) = writer.as_mut() {
             let _ = child.kill().and_then(|()| child.wait());
         }
-        if place::abandon() > 0 {
+        if abandon() > 0 {
             let name = signal_name(signal).unwrap_or("a signal");
             notice!("ampl: interrupted ({name}): what was half written is removed; give the command again");
         }
