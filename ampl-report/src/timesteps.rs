@@ -41,8 +41,7 @@ pub fn write(out: &mut impl Write, row: &Named) -> io::Result<()> {
         return ranks(out, row);
     };
     let least = if row.missing.is_some_and(|missing| missing > 0.0) { "at least " } else { "" };
-    let others: String = row.others.iter().map(|&other| format!(", or {}", count(other))).collect();
-    writeln!(out, "Timestep loop: {least}{}{others} (by the calls of {share})", plural(steps, "step"))?;
+    writeln!(out, "Timestep loop: {least}{} (by the calls of {share})", plural(steps, "step"))?;
     let mut line = |title: &str, text: String| writeln!(out, "  {title:<14}{text}");
     let calls = |calls: Option<f64>| format!("{} calls", digits(calls.unwrap_or(0.0)));
     line("a step", format!("{} of a rank", calls(row.calls_per_step)))?;
