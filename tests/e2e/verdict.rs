@@ -163,7 +163,7 @@ fn wind_down_is_first() {
 
 #[test]
 fn a_change_is_first() {
-    assert_first(Mpi::OpenMpi, ("change", "180"), "change", None);
+    assert_first(Mpi::OpenMpi, ("change", "320"), "change", None);
 }
 
 #[test]
