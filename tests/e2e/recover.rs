@@ -43,6 +43,7 @@ fn dead(mpi: Mpi, how: &str, when: &str, journal: &str, agent: &str) -> (Monitor
     let job = Job::of(mpi, RANKS, "dies", &[&log.to_string_lossy(), how, when]);
     let config = format!("[output]\njournal = \"{journal}\"\n[agent]\nmax_overhead = 0.5\n{agent}");
     let run = monitor(&job, &config, Form::Exec);
+    process::await_end_of(&log.to_string_lossy());
     assert_eq!(run.finished.status.success(), how == "finalize", "{how}: {}", run.finished.stderr);
     let kept = run.scratch.path().join("logs");
     std::fs::create_dir(&kept).expect("the scratch directory is ours");

@@ -65,6 +65,24 @@ pub fn undisturbed(work: impl Fn()) {
     work();
 }
 
+/// Waits until no process is there that was started with `word` in its command: a launcher may return before the ranks
+/// that it ends are gone.
+///
+/// # Panics
+/// When one is still there after a minute.
+pub fn await_end_of(word: &str) {
+    let is_there = || {
+        let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let commands = all.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+        commands.into_iter().any(|command| String::from_utf8_lossy(&command).contains(word))
+    };
+    let begin = Instant::now();
+    while is_there() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{word} is still there");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Exit status and output of a process.
 #[derive(Debug)]
 pub struct Finished {
