@@ -150,7 +150,7 @@ impl Calls<'_> {
     /// First calls of `shape` that come by another way than all others; `None` where these may come by several.
     fn elsewhere(&self, doubt: &Doubt, shape: u32) -> Option<u64> {
         let first = self.first.get(shape as usize).copied().flatten();
-        let is_one = doubt.is_sure(shape) && doubt.unseen_of(shape) == 0 && (self.is_placed)(shape);
+        let is_one = doubt.is_certain(shape) && (self.is_placed)(shape);
         is_one.then(|| first.map_or(0, |first| first.most))
     }
 

@@ -113,12 +113,12 @@ impl Finder<'_> {
         // Loops inside each other, from the outermost one on.
         while let Some(inner) = heaviest(&flow, &body, &loops) {
             let Some((inner_anchor, inner_begun, most)) = self::anchor(&flow, inner, &loops) else { break };
-            let executions = self.sequence.executions(&inside, inner, &inner_anchor)?;
+            let list = Trips::of(&self.sequence.executions(&inside, inner, &inner_anchor)?);
             let sways = steps >= LEAST && self.sways(&inner_anchor);
-            match self.relation(&flow, &body, inner, steps, &executions) {
+            match self.relation(&flow, &body, inner, steps, &list) {
                 Relation::Inner { .. } | Relation::Repeating(_) if sways => break,
                 Relation::Inner { steps: more, .. }
-                    if steps >= LEAST && self.is_in_doubt(&body, &inner_anchor, &executions) =>
+                    if steps >= LEAST && self.is_in_doubt(&body, &inner_anchor, &list) =>
                 {
                     others.push(more);
                     break;
@@ -126,7 +126,8 @@ impl Finder<'_> {
                 Relation::Outer => {
                     let at = self.at_intervals(&inside, &flow, part, &loops);
                     let Some(at) = at.filter(|at| at.3.len() < body.len() && at.3.is_subset(&body)) else {
-                        match self.in_turns(&flow, &body, steps, &executions) {
+                        let through = FlowGraph::of(&flow, Some(&body), &[]).on_all_cycles();
+                        match self.in_turns(&flow, &through, steps, &list) {
                             Some((shape, more)) if more != 2 * steps => {
                                 (steps, begun) = (more, more);
                                 anchor = Anchor { shapes: Set::from_iter([shape]), merges: false };
@@ -134,9 +135,8 @@ impl Finder<'_> {
                             Some((_, more)) => others.push(more),
                             None => {}
                         }
-                        others.extend(
-                            self.otherwise(&flow, &body, inner, steps, &executions).filter(|_| !sways),
-                        );
+                        let other = self.otherwise(&through, &body, inner, steps, &list);
+                        others.extend(other.filter(|_| !sways));
                         break;
                     };
                     (anchor, steps, begun, body) = at;
@@ -154,7 +154,6 @@ impl Finder<'_> {
                     ));
                 }
                 Relation::Inner { from, steps: inner_steps } => {
-                    let list = Trips::of(&executions);
                     let is_even = list.is_even() || self.doubt.is_among(&body) && list.is_mostly_once();
                     others.extend(Some(steps).filter(|&steps| is_even && from == 0 && steps >= LEAST));
                     if from > 0 {
@@ -178,37 +177,26 @@ impl Finder<'_> {
         anchor.shapes.iter().all(|shape| self.doubt.swaying.contains(shape))
     }
 
-    /// True where those calls of `anchor` that come again in some of the `executions` inside `body` may come by another way.
-    fn is_in_doubt(&self, body: &Set, anchor: &Anchor, executions: &[(u64, u64)]) -> bool {
+    /// True where those calls of `anchor` that come again in some executions of a `list` inside `body` may come by another way.
+    fn is_in_doubt(&self, body: &Set, anchor: &Anchor, list: &Trips) -> bool {
         self.doubt.is_among(body)
-            && Trips::of(executions).is_mostly_once()
+            && list.is_mostly_once()
             && anchor.shapes.iter().all(|&shape| self.doubt.unseen_of(shape) > 0)
     }
 
-    /// A call that all cycles of `body` go through about twice in each of its iterations, and its number: steps may do one
-    /// thing and another in turns.
-    fn in_turns(&self, flow: &Flow, body: &Set, steps: u64, executions: &[(u64, u64)]) -> Option<(u32, u64)> {
-        let through = FlowGraph::of(flow, Some(body), &[]).on_all_cycles();
-        let sure = through.into_iter().filter(|&shape| self.doubt.is_sure(shape));
-        let (calls, shape) = sure.map(|shape| (flow.of(shape), shape)).max()?;
+    /// One of the calls `through` which all cycles of a loop go that is made about twice in each of its iterations, and its
+    /// number: steps may do one thing and another in turns.
+    fn in_turns(&self, flow: &Flow, through: &[u32], steps: u64, list: &Trips) -> Option<(u32, u64)> {
+        let sure = through.iter().filter(|&&shape| self.doubt.is_sure(shape));
+        let (calls, shape) = sure.map(|&shape| (flow.of(shape), shape)).max()?;
         let is_twice = calls + 1 >= 2 * steps && calls <= 2 * steps + 1;
-        let list = Trips::of(executions);
         (is_twice && list.number() > 2 && list.number_of(1) == list.number()).then_some((shape, calls))
     }
 
     /// Iterations of `inner`, where a program whose steps these are, and that does the rest of `body` in some of them, makes
-    /// the same calls: each cycle goes through a call of it.
-    fn otherwise(
-        &self,
-        flow: &Flow,
-        body: &Set,
-        inner: &Set,
-        steps: u64,
-        executions: &[(u64, u64)],
-    ) -> Option<u64> {
-        let list = Trips::of(executions);
+    /// the same calls: one of those `through` which each cycle of `body` goes is of it.
+    fn otherwise(&self, through: &[u32], body: &Set, inner: &Set, steps: u64, list: &Trips) -> Option<u64> {
         let rest: Set = body.difference(inner).copied().collect();
-        let through = FlowGraph::of(flow, Some(body), &[]).on_all_cycles();
         let is_same = list.number() > 2
             && list.sum() > steps
             && list.regular().is_none()
@@ -343,16 +331,8 @@ impl Finder<'_> {
 
     /// Relation of the loop of `body`, gone through `steps` times, to that of `inner`, whose executions have so many
     /// iterations.
-    fn relation(
-        &mut self,
-        flow: &Flow,
-        body: &Set,
-        inner: &Set,
-        steps: u64,
-        executions: &[(u64, u64)],
-    ) -> Relation {
+    fn relation(&mut self, flow: &Flow, body: &Set, inner: &Set, steps: u64, list: &Trips) -> Relation {
         let share = flow.sum(inner) as f64 / flow.sum(body).max(1) as f64;
-        let list = Trips::of(executions);
         let sum = list.sum();
         if list.number() <= 1 {
             return match list.number() == 1 && (share >= COVERAGE || steps < LEAST) {

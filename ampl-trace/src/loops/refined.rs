@@ -122,6 +122,11 @@ impl Doubt {
         !self.swaying.contains(&shape) && self.unseen_of(shape) < FEW
     }
 
+    /// True where all calls of `shape` are as samples are, which came by one way.
+    pub(super) fn is_certain(&self, shape: u32) -> bool {
+        !self.swaying.contains(&shape) && self.unseen_of(shape) == 0
+    }
+
     /// Calls of `shape` that may have come by another way than samples.
     pub(super) fn unseen_of(&self, shape: u32) -> u64 {
         match self.unseen.get(&shape) {
