@@ -1,7 +1,7 @@
 //! The communication of a rank, compressed anew: equal for a run and for the recorded replay of it.
 //!
-//! Buffers and call sites are erased, constants have their names, objects are named in the order of their making, polls that found nothing are
-//! dropped, and receives from any source have the source that they got.
+//! Buffers and call sites are erased, constants have their names, and objects are named in the order of their making.
+//! Polls that found nothing are dropped. Receives from any source have the source that they got.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
