@@ -15,7 +15,7 @@ const ENTRIES: usize = 1 << 8;
 pub struct Poll<'a> {
     /// The function.
     pub function: Function,
-    /// Return address into the caller, or the number of its path.
+    /// [Origin](crate::Thread::origin) of its return address into the caller, or of the number of its path.
     pub address: u64,
     /// Changes whenever a handle changes its meaning.
     pub generation: u64,

@@ -21,7 +21,7 @@ pub struct Given<'a> {
     pub function: Function,
     /// Call flags of [`ampl_trace::record`].
     pub flags: u8,
-    /// Return address into the caller, or the number of its path.
+    /// [Origin](crate::Thread::origin) of its return address into the caller, or of the number of its path.
     pub address: u64,
     /// Changes whenever a handle changes its meaning.
     pub generation: u64,

@@ -34,9 +34,7 @@ mod credits;
 mod ends;
 mod steps;
 
-pub use code::{
-    Callers, FunctionAround, FunctionName, Resolve, SAMPLED_CALLERS, SAMPLED_FRAMES, SampledCall,
-};
+pub use code::{FunctionAround, FunctionName, Resolve};
 
 /// How long the region that ends windows may stay unnamed, nanoseconds since T0: the same moment on every rank.
 pub const MARKER_WAIT_NS: u64 = 10_000_000_000;
@@ -77,7 +75,6 @@ pub struct Shared {
     named_steps: Mutex<Option<OwnSteps>>,
     /// Steps that windows are to follow.
     announced_steps: Mutex<Option<StepAnnouncement>>,
-    callers: OnceLock<Callers>,
     functions: OnceLock<FunctionAround>,
     function_names: OnceLock<FunctionName>,
 }
@@ -207,7 +204,6 @@ impl Shared {
             resolve,
             named_steps: Mutex::default(),
             announced_steps: Mutex::default(),
-            callers: OnceLock::new(),
             functions: OnceLock::new(),
             function_names: OnceLock::new(),
         }

@@ -42,8 +42,8 @@ impl Default for Signatures {
 
 /// The first word of a signature: all but its arguments.
 #[inline]
-pub fn head(function: u16, flags: u8, site: u32) -> u64 {
-    u64::from(function) | u64::from(flags) << 16 | u64::from(site) << 32
+pub fn head(function: u16, flags: u8, (site, way): (u32, u8)) -> u64 {
+    u64::from(function) | u64::from(flags) << 16 | u64::from(way) << 24 | u64::from(site) << 32
 }
 
 /// Every word matters, and so does its place: the product of two words mixed with two numbers, folded.

@@ -1,7 +1,6 @@
 //! Exact totals per call site, in the journal itself: they survive the process.
 
 use ampl_trace::journal::SITE_WORDS;
-use ampl_trace::totals::{LAST_SAMPLE, is_sample};
 
 use crate::prefetch::fetch;
 
@@ -18,8 +17,6 @@ const CALLS: usize = 2;
 const MUTED: u64 = 1 << 16;
 /// In that word: first bit of the entry whose call came after one of this.
 const NEXT: u32 = 17;
-/// In the same word: calls of the entry are still sampled.
-const SAMPLED: u64 = 1 << 63;
 /// In the same word: calls of the entry need more than a place in the sequence and its totals.
 const WATCHED: u64 = 1 << 62;
 
@@ -38,7 +35,6 @@ pub struct SiteTable {
     last: (u64, u16, u32),
     /// The entry whose call came after that one's before; or from several in turns.
     expected: u32,
-    samples: bool,
 }
 
 impl SiteTable {
@@ -47,12 +43,7 @@ impl SiteTable {
         // It is of several functions.
         let entries = words.as_chunks_mut().0;
         entries[0][NOTE] |= WATCHED;
-        Self { entries, used: 0, index: vec![0; PLACES], last: (0, 0, 0), expected: 0, samples: false }
-    }
-
-    /// Has [`add`](Self::add) ask for samples of calls at sites that are new from here on.
-    pub fn sample(&mut self) {
-        self.samples = true;
+        Self { entries, used: 0, index: vec![0; PLACES], last: (0, 0, 0), expected: 0 }
     }
 
     /// Index of the entry for that call, and whether it is new.
@@ -85,7 +76,7 @@ impl SiteTable {
     }
 
     /// The entry of such calls, if it is known, and the next call needs no more than
-    /// [`add_settled`](Self::add_settled): the entry is neither muted nor [watched](Self::watch), and the call is no sample.
+    /// [`add_settled`](Self::add_settled): the entry is neither muted nor [watched](Self::watch).
     #[inline(always)]
     pub fn settled(&mut self, address: u64, function: u16) -> Option<u32> {
         if !self.reach(address, function) && !self.recall(address, function) {
@@ -95,9 +86,7 @@ impl SiteTable {
         let entry = self.entries.get(index as usize)?;
         fetch(&raw const entry[SITE_WORDS - 1]);
         let note = entry[NOTE];
-        let needs_more = note & (MUTED | SAMPLED | WATCHED) != 0
-            && (note & (MUTED | WATCHED) != 0 || is_sample(entry[CALLS] + 1));
-        (!needs_more).then_some(index)
+        (note & (MUTED | WATCHED) == 0).then_some(index)
     }
 
     /// As [`add`](Self::add), to a [settled](Self::settled) entry.
@@ -148,7 +137,7 @@ impl SiteTable {
     fn look_up(&mut self, address: u64, function: u16) -> (u32, bool) {
         let (entry, new) = self.search(address, function);
         let note = &mut self.entries[self.last.2 as usize][NOTE];
-        *note = *note & (((MUTED << 1) - 1) | SAMPLED | WATCHED) | u64::from(entry) << NEXT;
+        *note = *note & (((MUTED << 1) - 1) | WATCHED) | u64::from(entry) << NEXT;
         (entry, new)
     }
 
@@ -177,8 +166,7 @@ impl SiteTable {
                     self.used += 1;
                     self.index[place] = self.used as u16;
                     let entry = &mut self.entries[self.used as usize];
-                    let sampled = if self.samples { SAMPLED } else { 0 };
-                    (entry[0], entry[1]) = (address, u64::from(function) | sampled);
+                    (entry[0], entry[1]) = (address, function.into());
                     return (self.used, true);
                 }
                 entry if self.is(entry, address, function) => return (entry, false),
@@ -197,22 +185,14 @@ impl SiteTable {
 
     /// Adds one call to entry `index`, unless that is muted: its function, time in ticks, bytes sent and received.
     ///
-    /// Returns whether this call is to be sampled. Entries that are not any more, nor muted, pay one test for both.
-    ///
     /// Single values on purpose: a struct would be stored in halves and loaded whole, which stalls.
     #[inline]
-    pub fn add(&mut self, index: u32, function: u16, ticks: u64, sent: u64, received: u64) -> bool {
-        let Some(entry) = self.entries.get_mut(index as usize) else { return false };
-        let mut is_sample = false;
-        if entry[NOTE] & (MUTED | SAMPLED) != 0 {
-            if entry[NOTE] & MUTED != 0 {
-                return false;
-            }
-            is_sample = samples(entry);
+    pub fn add(&mut self, index: u32, function: u16, ticks: u64, sent: u64, received: u64) {
+        let Some(entry) = self.entries.get_mut(index as usize) else { return };
+        if entry[NOTE] & MUTED == 0 {
+            entry[NOTE] = entry[NOTE] & !0xffff | u64::from(function);
+            sum_up(entry, ticks, sent, received);
         }
-        entry[NOTE] = entry[NOTE] & !0xffff | u64::from(function);
-        sum_up(entry, ticks, sent, received);
-        is_sample
     }
 }
 
@@ -239,16 +219,6 @@ fn sum_up(entry: &mut Entry, ticks: u64, sent: u64, received: u64) {
 fn place(address: u64, function: u16) -> usize {
     let key = address ^ u64::from(function) << 48;
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 53) as usize % PLACES
-}
-
-/// True where the next call of a sampled entry is sampled; clears the entry's flag after its last sample.
-#[cold]
-fn samples(entry: &mut Entry) -> bool {
-    let number = entry[CALLS] + 1;
-    if number >= LAST_SAMPLE {
-        entry[NOTE] &= !SAMPLED;
-    }
-    is_sample(number)
 }
 
 #[cfg(test)]
@@ -305,32 +275,6 @@ mod tests {
     }
 
     #[test]
-    fn few_calls_of_a_site_are_sampled_and_none_of_a_settled_one() {
-        let mut table = table();
-        let before = table.find(0x500, 7).0;
-        table.sample();
-        let (one, other) = (table.find(0x1000, 7).0, table.find(0x2000, 7).0);
-        let mut numbers = Vec::new();
-        for number in 1..=10_000u64 {
-            // In turns, so that each notes what follows it.
-            for address in [0x500, 0x1000, 0x2000] {
-                let entry = table.find(address, 7).0;
-                let is_sample = table.add(entry, 7, 10, 0, 0);
-                assert!(!is_sample || entry != before, "known before");
-                if is_sample && entry != other {
-                    numbers.push(number);
-                }
-            }
-        }
-        let expected: Vec<u64> = (1..=10).chain((4..10).map(|power| 1 << power)).collect();
-        assert_eq!(numbers, expected);
-        for entry in [before, one, other] {
-            assert_eq!(table.entries[entry as usize][NOTE] & SAMPLED, 0);
-            assert_eq!(table.entries[entry as usize][CALLS], 10_000);
-        }
-    }
-
-    #[test]
     fn an_entry_is_settled_where_it_needs_no_more_than_totals() {
         let mut table = table();
         let (one, _) = table.find(0x1000, 7);
@@ -344,19 +288,6 @@ mod tests {
             table.find(address, 7);
             assert_eq!(table.settled(address, 7), None);
         }
-        // Calls that are sampled take another way than those between them.
-        table.sample();
-        let (sampled, _) = table.find(0x3000, 7);
-        let mut samples = Vec::new();
-        for number in 1..=2000u64 {
-            match table.settled(0x3000, 7) {
-                Some(index) => table.add_settled(index, 1, 2, 3),
-                None => samples.extend(table.add(sampled, 7, 1, 2, 3).then_some(number)),
-            }
-        }
-        assert_eq!(samples, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 32, 64, 128, 256, 512]);
-        let entry = &table.entries[sampled as usize];
-        assert_eq!(entry[2..], [2000, 2000, 2000, 1, 1, 4000, 6000, 0]);
     }
 
     #[test]

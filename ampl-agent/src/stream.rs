@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ampl_core::units::WindowId;
 use ampl_trace::gaps::Reason;
 use ampl_trace::journal::BlockKind;
-use ampl_trace::record::{CALL_MISS, CALL_WORDS, Kind, header, put_text};
+use ampl_trace::record::{CALL_MISS, CALL_WORDS, Kind, SIGNATURE_WAY, header, put_text};
 use ampl_trace::timing::Settings;
 
 use crate::cursor::Cursor;
@@ -245,8 +245,9 @@ impl Stream {
 
     /// Appends a call signature; returns true if there was room.
     #[must_use]
-    pub fn signature(&mut self, function: u16, flags: u8, site: u32, words: &[u64]) -> bool {
-        let has_room = self.append(Kind::Signature, (flags, function), &[site.into()], words, false);
+    pub fn signature(&mut self, function: u16, flags: u8, (site, way): (u32, u8), words: &[u64]) -> bool {
+        let at = u64::from(site) | u64::from(way) << SIGNATURE_WAY;
+        let has_room = self.append(Kind::Signature, (flags, function), &[at], words, false);
         if has_room && let Some(pricing) = &mut self.pricing {
             pricing.signature(function);
         }

@@ -34,6 +34,7 @@ use crate::stream::Stream;
 use crate::window::Boundary;
 
 mod close;
+mod common_callers;
 mod gaps;
 mod gather;
 mod markers;
@@ -42,16 +43,15 @@ mod program;
 mod rare;
 mod regions;
 mod retrospective;
-mod sampled_calls;
 mod short_way;
 mod site;
 mod steps;
 mod structure;
 
+use common_callers::CommonCallers;
 pub use overhead_check::CHECK_EVERY;
 use overhead_check::LastCheck;
 pub use regions::NamedRegion;
-use sampled_calls::SampledCalls;
 pub use short_way::{Settled, Span};
 use steps::Steps;
 
@@ -64,7 +64,7 @@ pub struct Thread {
     pub current: Current,
     sites: SiteTable,
     /// Sampled calls by site.
-    ways: FxHashMap<u32, SampledCalls>,
+    common: FxHashMap<u32, CommonCallers>,
     paths: Paths,
     stream: Stream,
     signatures: Signatures,
@@ -136,6 +136,10 @@ pub struct Thread {
     observers: Vec<u64>,
     /// Terminal by site of the latest call there that was looked up.
     latest: Vec<u32>,
+    /// Way that the latest call came by.
+    way: u8,
+    /// Return addresses of each site's ways, from its caller outwards.
+    callers: FxHashMap<(u32, u8), Box<[u64]>>,
     /// True where the terminal found last is likely to come again.
     is_likely: bool,
     /// True where repeated calls may take the [short way](short_way).
@@ -168,7 +172,7 @@ impl Thread {
             counts,
             current: Current::new(line),
             sites: SiteTable::new(sites),
-            ways: FxHashMap::default(),
+            common: FxHashMap::default(),
             paths: Paths::default(),
             stream: Stream::new(shared.journal.clone(), number, prices)?,
             signatures: Signatures::default(),
@@ -216,12 +220,13 @@ impl Thread {
             selected: Vec::new(),
             observers: Vec::new(),
             latest: vec![u32::MAX; SITE_ENTRIES],
+            way: 0,
+            callers: FxHashMap::default(),
             is_likely: false,
             is_plain: false,
             takes_whole_way: false,
             shared,
         };
-        thread.begin_sampling();
         thread.search_for_steps();
         let shared = thread.shared.clone();
         let mut open = thread.lock(&shared);

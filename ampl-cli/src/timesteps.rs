@@ -36,7 +36,7 @@ pub struct Args {
 pub fn timesteps_of(args: &Args) -> anyhow::Result<ExitCode> {
     let run = args.run.open()?;
     let mut symbols = Symbols::default();
-    let found = timesteps(run.structure(), run.totals(), &mut |module, offset| {
+    let found = timesteps(run.structure(), &mut |module, offset| {
         let function = symbols.function(module, offset)?;
         offset.checked_sub(function.offset?)
     });

@@ -378,7 +378,6 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
         write_run_file(told, &run, journal_directory.as_deref());
     }
     let shared = Arc::new(Shared::new(journal, plan, Rank(rank), crate::resolve::module));
-    shared.sample_with(crate::walk::callers);
     shared.find_functions_with(|address| Some(crate::frames::code(address)?.function));
     shared.name_functions_with(crate::function_names::name);
     if let Some(source) = counters.source {

@@ -262,6 +262,16 @@ fn site(state: &mut ThreadState, address: u64) -> u64 {
     if state.walker.is_none() { address } else { path(state, address) }
 }
 
+/// Tells the thread which way the wrapper just entered was come by.
+#[inline(always)]
+fn come_by_way(state: &mut ThreadState, function: Function) {
+    // SAFETY: the calling thread's own block, and the wrapper entered last is the one that runs.
+    let origin = unsafe { (*entry()).origin() };
+    let way = state.known_way(origin);
+    let way = way.unwrap_or_else(|| contained_counting(|| state.new_way(function, origin)).unwrap_or(0));
+    state.thread.come_by(way);
+}
+
 #[inline(never)]
 fn path(state: &mut ThreadState, address: u64) -> u64 {
     // SAFETY: the calling thread's own block, and the wrapper entered last is the one that runs.
@@ -369,6 +379,7 @@ unsafe fn recorded(
     if !state.thread.is_known(function, address) {
         contained_counting(|| state.thread.know(function, address));
     }
+    come_by_way(state, function);
     hooks::about(state, symbol.language, plan, words);
     let mut start = ticks(invariant);
     if state.thread.begin_call(function, start) && end_windows(state, plan, function, address, start) {

@@ -5,6 +5,7 @@ use ampl_agent::call_requests::CallRequests;
 use ampl_agent::meter::Meter;
 use ampl_agent::partners::Recent;
 use ampl_agent::requests::Requests;
+use ampl_core::mpi::Function;
 
 use crate::clock;
 use crate::displaced::Displaced;
@@ -40,6 +41,8 @@ pub struct ThreadState {
     pub held: Vec<(u64, u64)>,
     /// Finds call paths, where these tell call sites apart.
     pub walker: Option<Box<Walker>>,
+    /// Finds the ways that calls come to their sites by, where paths do not tell sites apart.
+    pub ways: Option<Box<Walker>>,
     /// Words of the addresses met last.
     pub places: PlaceCache,
     /// Request handles named by the call, before it.
@@ -77,6 +80,7 @@ impl ThreadState {
         Self {
             process,
             walker: Walker::new(thread.path_frames()),
+            ways: if thread.tells_ways() { Walker::of_ways() } else { None },
             thread,
             reader: Reader::new(process.abi, &process.fortran),
             words: Vec::with_capacity(32),
@@ -108,6 +112,23 @@ impl ThreadState {
             Some(walker) => walker.path(&mut self.thread, origin),
             None => origin.address,
         }
+    }
+
+    /// Way by which the call made at `origin` has come to its site; `None` where it is to be [found](Self::new_way).
+    #[inline(always)]
+    pub fn known_way(&self, origin: Origin) -> Option<u8> {
+        self.ways.as_ref().map_or(Some(0), |ways| ways.known_way(origin))
+    }
+
+    /// Way by which the call made at `origin` has come to its site.
+    #[cold]
+    pub fn new_way(&mut self, function: Function, origin: Origin) -> u8 {
+        self.ways.as_mut().map_or(0, |ways| ways.way(&mut self.thread, function, origin))
+    }
+
+    /// Serves the calling thread from here on.
+    pub fn move_to_this_thread(&mut self) {
+        self.walker.iter_mut().chain(&mut self.ways).for_each(|walker| walker.move_to_this_thread());
     }
 }
 

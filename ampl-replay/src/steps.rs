@@ -37,7 +37,7 @@ impl Cut {
     /// The reason for which there are no steps to leave out.
     pub fn of(run: &Run, rank: &Rank<'_>, kept: u64) -> Result<Self, String> {
         let mut symbols = Symbols::default();
-        let found = timesteps(run.structure(), run.totals(), &mut |module, offset| {
+        let found = timesteps(run.structure(), &mut |module, offset| {
             let function = symbols.function(module, offset)?;
             offset.checked_sub(function.offset?)
         });
@@ -75,7 +75,6 @@ fn reason(absence: Absence) -> &'static str {
     match absence {
         Absence::NoCalls => "no call is stored",
         Absence::NoLoop => "no loop over time was found",
-        Absence::InTurns => "its calls come from functions that are called at several places in turns",
         Absence::Disagreement => "ranks show different numbers of steps",
         Absence::TooIrregular => "the calls are too irregular to find a loop over time",
     }

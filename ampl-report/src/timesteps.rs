@@ -17,10 +17,6 @@ pub fn reason(absence: Absence, ranks: u32) -> &'static str {
         Absence::NoLoop if ranks == 1 => "the calls of the only rank do not repeat as a loop over time",
         Absence::NoLoop => "the calls of most ranks do not repeat as a loop over time",
         Absence::Disagreement => "ranks show different numbers of steps, none of them most ranks",
-        Absence::InTurns => {
-            "the calls come from functions that are called at several places in turns; their paths may tell the steps: \
-             --set trace.call_path_depth=5"
-        }
         Absence::TooIrregular => "the calls are too irregular, or too many, to be examined",
     }
 }

@@ -109,7 +109,7 @@ impl Caller {
                     + 1
             }
         };
-        let signature = Signature { function, flags, site, words: words.to_vec() };
+        let signature = Signature { function, flags, site, path: 0, words: words.to_vec() };
         let known = self.signatures.iter().position(|known| *known == signature);
         let terminal = known.unwrap_or_else(|| {
             self.signatures.push(signature);

@@ -21,6 +21,7 @@ pub fn trace(ranks: u32, times: u64) -> Trace {
             function: split,
             flags: 0,
             site: 0,
+            path: 0,
             words: vec![world, u64::from(rank % 2), u64::from(ranks - rank), word],
         });
         (0..times).for_each(|terminal| builder.push(terminal as u32, 1));

@@ -35,10 +35,8 @@ pub enum Kind {
     /// A place in memory that a buffer's word stands for: the word of the place, its address; a module's base with
     /// the word of its first byte.
     Place = 10,
-    /// Path of sampled calls of a site: its index in the thread's table; 1 where paths differ beyond what follows, with
-    /// its first calls that came from elsewhere, from [`WAY_LEAST`] to [`WAY_MOST`]; then module and one more than the
-    /// offset of each function outwards, from the caller of the site's own; then the word of its
-    /// [turns](crate::totals::Turns). The last of a site counts.
+    /// Functions on the way of calls of a site: its index in the thread's table; 1 where paths differ beyond what follows; then
+    /// module and one more than the offset of each function outwards, from the caller of the site's own. The last of a site counts.
     Way = 11,
     /// A kind of [unrecorded calls](crate::gaps::Unrecorded), with its function, and its reason in the flags: the index
     /// of its site in the thread's table, 0 where it is not known. They are numbered in the order of these records.
@@ -52,6 +50,9 @@ pub enum Kind {
     /// number of the set, 0 for that of the first call. Flag [`MOVE_FIRST`]: it is the terminal's first move, with
     /// its position in the thread's sequence in place of the calls. They are numbered in the order of these records.
     Move = 15,
+    /// A way by which calls came to a site: its index in the thread's table, the number of the way, then module and offset
+    /// of the site and of its callers outwards.
+    Path = 16,
 }
 
 impl Kind {
@@ -71,6 +72,7 @@ impl Kind {
             12 => Self::Unrecorded,
             13 => Self::Gap,
             14 => Self::Buffers,
+            16 => Self::Path,
             15 => Self::Move,
             _ => return None,
         })
@@ -122,14 +124,12 @@ pub const DECISION_KEPT: u8 = 1;
 pub const NO_STRATUM: u64 = u64::MAX;
 /// Gap flag: the moments are those of all gaps from that one on, which have none of their own.
 pub const GAP_REST: u8 = 1;
+/// First bit of the way in the site of a signature.
+pub const SIGNATURE_WAY: u32 = 32;
+/// Way of calls of a site that has more ways than there are numbers for.
+pub const MANY_WAYS: u8 = u8::MAX;
 /// Move flag: the first of its terminal.
 pub const MOVE_FIRST: u8 = 1;
-/// First bit of the least number of first calls in the second word of a way.
-pub const WAY_LEAST: u32 = 8;
-/// First bit of the most.
-pub const WAY_MOST: u32 = 32;
-/// Bits of such a number.
-pub const WAY_NUMBER: u64 = (1 << 24) - 1;
 /// Object flag: behind its kind and its number is the handle that the program was given.
 pub const OBJECT_HANDLE: u8 = 1;
 /// Text flag: run information.

@@ -122,7 +122,7 @@ mod tests {
 
         #[test]
         fn any_words_are_read_without_panic(words: Vec<u64>, site: u32) {
-            let signature = Signature { function: REGION_ENTER, words, site, flags: 0 };
+            let signature = Signature { function: REGION_ENTER, words, site, ..Signature::default() };
             let found = signature.region();
             prop_assert!(site == 0 || found == Some((Edge::Enter, Region::Function(site - 1))));
         }

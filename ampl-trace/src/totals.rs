@@ -12,12 +12,10 @@ use crate::varint::{Reader, put, put_signed};
 
 mod details;
 mod spread;
-mod turns;
 mod way;
 
 pub use spread::{LEAST, Spread};
-pub use turns::{FIRST_SAMPLES, LAST_SAMPLE, Turns, is_sample};
-pub use way::{FirstCalls, MOST_CALLERS, Way};
+pub use way::{MOST_CALLERS, Way};
 
 /// Stands for calls beyond a rank's table of sites: of several functions, at several places.
 pub const SEVERAL: u16 = u16::MAX;
@@ -130,13 +128,9 @@ pub struct Known<'a> {
     pub total: &'a Total,
     /// Spread over ranks, where the trace has it.
     pub spread: Option<&'a Spread>,
-    /// Its callers as sampled: modules, and one more than the offsets of functions, from the call outwards; and whether
+    /// Its callers: modules, and one more than the offsets of functions, from the call outwards; and whether
     /// they differ beyond.
     pub callers: Option<(Vec<(&'a str, u64)>, bool)>,
-    /// Its first calls, where sampled ones came from elsewhere than the others.
-    pub first: Option<FirstCalls>,
-    /// Ways that its sampled calls came by, in their order.
-    pub turns: Turns,
 }
 
 /// Exact totals of a run.
@@ -180,7 +174,7 @@ impl Totals {
         totals
     }
 
-    /// Adds the way of sampled calls of `function` at a site of that path; modules as in [`Totals::of`].
+    /// Adds the way of calls of `function` at a site of that path; modules as in [`Totals::of`].
     pub fn add_way(&mut self, function: u16, path: Vec<(u32, u64)>, way: Way) {
         if let Some(detail) = self.details.get_mut(&(function, path)) {
             match &mut detail.way {
@@ -260,8 +254,6 @@ impl Totals {
                 total,
                 spread: detail.map(|detail| &detail.spread).filter(|spread| spread.ranks > 0),
                 callers: callers.map(|way| (way.functions.iter().map(name).collect(), way.several)),
-                first: callers.and_then(|way| way.first),
-                turns: callers.map(|way| way.turns).unwrap_or_default(),
             }
         })
     }

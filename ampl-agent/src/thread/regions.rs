@@ -196,9 +196,9 @@ impl Thread {
         let flags = if unseen { REGION_UNSEEN } else { 0 };
         let region = self.known_regions.get(number);
         let (words, site) = (region.words().to_vec(), region.site);
-        let (terminal, new) = self.signatures.find(head(edge.function(), flags, site), &words);
+        let (terminal, new) = self.signatures.find(head(edge.function(), flags, (site, 0)), &words);
         if new {
-            self.new_signature(edge.function(), flags, site, &words);
+            self.new_signature(edge.function(), flags, (site, 0), &words);
         }
         self.known_regions.get(number).set_terminal(edge, unseen, terminal);
         terminal

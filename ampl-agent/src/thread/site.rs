@@ -1,16 +1,20 @@
 //! Call sites as one thread meets them: their definitions, observers and policies.
 
-use ampl_core::config::SiteTrace;
 use ampl_core::config::site::CodeRange;
+use std::collections::hash_map::Entry;
+
+use ampl_core::config::SiteTrace;
 use ampl_core::mpi::Function;
 use ampl_trace::record::{Kind, put_text};
 
 use super::Thread;
-use super::sampled_calls::SampledCalls;
+use super::common_callers::CommonCallers;
 use crate::call_end::CallEnd;
 use crate::sites::SITE_ENTRIES;
 use crate::window::holds;
 
+/// Most functions that the ways to a site are told to have in common.
+const MOST_COMMON: usize = 5;
 /// Stands for every return address; no code is there.
 const ANYWHERE: u64 = 1;
 
@@ -19,9 +23,7 @@ impl Thread {
     #[inline(always)]
     pub(super) fn visit(&mut self, call: &CallEnd, ticks: u64) -> u32 {
         let site = self.site(call.function, call.address);
-        if self.sites.add(site, call.function.0, ticks, call.sent, call.received) {
-            self.sample(site);
-        }
+        self.sites.add(site, call.function.0, ticks, call.sent, call.received);
         site
     }
 
@@ -44,45 +46,6 @@ impl Thread {
         self.site(function, address);
     }
 
-    /// Samples how calls reach sites from here on, where paths do not show it anyway.
-    pub(super) fn begin_sampling(&mut self) {
-        if self.has_sites && self.path_frames() == 1 && self.shared.callers().is_some() {
-            self.sites.sample();
-        }
-    }
-
-    /// Notes how the call of the site of that index got there, if not as those before it.
-    #[cold]
-    fn sample(&mut self, site: u32) {
-        let call = self.shared.callers().and_then(|callers| callers());
-        // An empty stack shows nothing about callers.
-        let call = call.filter(|call| !call.functions.is_empty());
-        let number = self.sites.calls(site);
-        let calls = match (self.ways.remove(&site), call) {
-            (None, None) => return,
-            (None, Some(call)) => SampledCalls::new(call, number),
-            (Some(mut known), call) => {
-                let is_news = match call {
-                    Some(call) => known.add(&call, number),
-                    None => known.miss(number),
-                };
-                if !is_news {
-                    self.ways.insert(site, known);
-                    return;
-                }
-                known
-            }
-        };
-        let mut body = vec![u64::from(site), calls.head()];
-        for &function in &calls.functions {
-            let (path, offset) = (self.shared.resolve)(function);
-            body.extend([u64::from(self.module(&path)), offset + 1]);
-        }
-        body.push(calls.turns.word());
-        self.stream.record(Kind::Way, 0, &body);
-        self.ways.insert(site, calls);
-    }
-
     /// Index of the site of a call of `function` that returns to `address`; of all its calls, where sites are not
     /// told apart.
     #[inline(always)]
@@ -101,6 +64,59 @@ impl Thread {
     /// address.
     pub fn path_frames(&self) -> usize {
         if self.has_sites { self.shared.plan.config.trace.call_path_depth as usize } else { 1 }
+    }
+
+    /// True where calls of a site are told apart by the [ways](Self::come_by) they come by.
+    pub fn tells_ways(&self) -> bool {
+        self.has_sites && self.path_frames() == 1
+    }
+
+    /// Has calls from here on come to their sites by that way, numbered by site.
+    #[inline(always)]
+    pub fn come_by(&mut self, way: u8) {
+        self.way = way;
+    }
+
+    /// Notes a way to the site of calls of `function` that return to `address`: return addresses and functions from its
+    /// caller outwards.
+    #[cold]
+    pub fn new_way(&mut self, function: Function, address: u64, way: u8, callers: &[u64], functions: &[u64]) {
+        let site = self.site(function, address);
+        // Entry 0 of the table has calls of several sites.
+        if site == 0 {
+            return;
+        }
+        let mut body = vec![site.into(), way.into()];
+        for &frame in std::iter::once(&address).chain(callers) {
+            let (path, offset) = (self.shared.resolve)(frame);
+            body.extend([u64::from(self.module(&path)), offset]);
+        }
+        self.stream.record(Kind::Path, 0, &body);
+        self.callers.insert((site, way), callers.into());
+        let functions = &functions[..functions.len().min(MOST_COMMON)];
+        let common = match self.common.entry(site) {
+            Entry::Vacant(entry) => entry.insert(CommonCallers::new(functions)),
+            Entry::Occupied(entry) => {
+                let known = entry.into_mut();
+                if !known.add(functions) {
+                    return;
+                }
+                known
+            }
+        };
+        let CommonCallers { functions, differ } = common.clone();
+        let mut body = vec![u64::from(site), u64::from(differ)];
+        for function in functions {
+            let (path, offset) = (self.shared.resolve)(function);
+            body.extend([u64::from(self.module(&path)), offset + 1]);
+        }
+        self.stream.record(Kind::Way, 0, &body);
+    }
+
+    /// The return address of a call and the way that it came by in one word.
+    #[inline(always)]
+    pub fn origin(&self, address: u64) -> u64 {
+        address ^ u64::from(self.way) << 56
     }
 
     /// Number of the path of these return addresses, innermost first, folded; it stands for a call's return address.

@@ -42,9 +42,12 @@ pub(super) struct Steps {
     tokens: Vec<Token>,
     /// Hashes of their arguments.
     arguments: Vec<(Option<u64>, u64)>,
-    shapes: Vec<Shape>,
+    places: Vec<Place>,
     of_call: FxHashMap<StepCall, u32>,
     of_site: FxHashMap<(u16, u32), u32>,
+    shapes: Vec<Shape>,
+    /// Shapes by place and callers.
+    of_way: FxHashMap<(u32, Box<[u64]>), u32>,
     /// Period of the last look at the calls.
     period: u64,
     /// Calls at the last search.
@@ -59,20 +62,26 @@ pub(super) struct Steps {
 
 /// A function at one place, or on one path.
 #[derive(Debug)]
-struct Shape {
+struct Place {
     call: StepCall,
     /// Indices of its sites: several where recursion leads there.
     sites: Vec<u32>,
+}
+
+/// Calls of a place that come by one way.
+#[derive(Debug)]
+struct Shape {
+    place: u32,
     /// First byte of the function that makes the call.
     function: Option<u64>,
-    /// Return addresses into its callers, where paths are recorded.
+    /// Return addresses into its callers.
     callers: Box<[u64]>,
 }
 
 /// A loop that goes on.
 #[derive(Debug)]
 struct Running {
-    /// Shapes that each step calls equally often.
+    /// Places that each step calls equally often.
     marks: Vec<Mark>,
     /// Period and visits of the first of these when it was found.
     since: (u64, u64),
@@ -89,10 +98,10 @@ struct Running {
     named: Option<u64>,
 }
 
-/// A shape that each step of a loop calls equally often.
+/// A place that each step of a loop calls equally often.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
-    shape: u32,
+    place: u32,
     /// Calls in each step.
     per_step: u16,
     /// Calls before the first step.
@@ -115,16 +124,16 @@ struct Loop {
     breaks: u64,
     /// True where something else has come behind it.
     is_left: bool,
-    /// Calls inside of it by shape.
-    by_shape: BTreeMap<u32, u64>,
+    /// Calls inside of it by place.
+    by_place: BTreeMap<u32, u64>,
 }
 
 impl Loop {
-    /// True where windows that follow calls of the shapes `followed`, so many in a step, do not follow its steps: it has
+    /// True where windows that follow calls of the places `followed`, so many in a step, do not follow its steps: it has
     /// several times as many of them in each, or none.
     fn is_other_than(&self, followed: &[u32], per_step: u16) -> bool {
-        let inside: u64 = followed.iter().filter_map(|shape| self.by_shape.get(shape)).sum();
-        let is_mark = |mark: &Mark| mark.per_step == per_step && followed.contains(&mark.shape);
+        let inside: u64 = followed.iter().filter_map(|place| self.by_place.get(place)).sum();
+        let is_mark = |mark: &Mark| mark.per_step == per_step && followed.contains(&mark.place);
         let most = self.steps.saturating_mul(2 * u64::from(per_step));
         !self.marks.iter().any(is_mark) && (inside == 0 || inside >= most)
     }
@@ -156,7 +165,7 @@ struct Following {
     named: Option<u64>,
 }
 
-impl Shape {
+impl Place {
     /// True where its calls may be a marker.
     fn may_end_windows(&self) -> bool {
         let class = Function(self.call.function).spec().class;
@@ -239,7 +248,7 @@ impl Thread {
         }
         if let Some(mut running) = before {
             let mut marks = found.marks.clone();
-            let key = |mark: &Mark| (mark.shape, mark.per_step);
+            let key = |mark: &Mark| (mark.place, mark.per_step);
             let is_known = |mark: &Mark| running.marks.iter().any(|known| key(known) == key(mark));
             let goes_on = marks.iter().any(is_known);
             // Few steps do not show yet what each of them calls equally often.
@@ -254,7 +263,7 @@ impl Thread {
                 return;
             }
         }
-        let first = &steps.shapes[found.marks[0].shape as usize];
+        let first = &steps.places[found.marks[0].place as usize];
         let since = (period, self.visits_of(first));
         let after = Some(found.marks[0].steps(since.1));
         let breaks = (found.breaks, found.steps);
@@ -272,9 +281,9 @@ impl Thread {
 
     /// Calls to be named, where the loop lasts and still goes on.
     fn own_steps(&self, steps: &Steps, running: &mut Running) -> Option<OwnSteps> {
-        let own = |&Mark { shape, per_step, before }: &Mark| {
-            let shape = &steps.shapes[shape as usize];
-            OwnCall { call: shape.call, visits: self.visits_of(shape), before, per_step }
+        let own = |&Mark { place, per_step, before }: &Mark| {
+            let place = &steps.places[place as usize];
+            OwnCall { call: place.call, visits: self.visits_of(place), before, per_step }
         };
         let calls: Vec<OwnCall> = running.marks.iter().map(own).collect();
         let first = calls.first()?;
@@ -293,8 +302,8 @@ impl Thread {
         is_named.then_some(OwnSteps { calls, rate })
     }
 
-    fn visits_of(&self, shape: &Shape) -> u64 {
-        shape.sites.iter().map(|&site| self.sites.calls(site)).sum()
+    fn visits_of(&self, place: &Place) -> u64 {
+        place.sites.iter().map(|&site| self.sites.calls(site)).sum()
     }
 
     /// The loop that advances time; `None` where there is none, or no call is made equally often in each of its steps.
@@ -304,28 +313,26 @@ impl Thread {
         if steps.shapes.len() > MOST_SHAPES {
             return None;
         }
-        let functions: Vec<u16> = steps.shapes.iter().map(|shape| shape.call.function).collect();
+        let places: Vec<u32> = steps.shapes.iter().map(|shape| shape.place).collect();
+        let functions: Vec<u16> =
+            places.iter().map(|&place| steps.places[place as usize].call.function).collect();
         let ways = Ways::new(steps.shapes.iter().map(|shape| self.way(shape)).collect());
         let encloses = |inner: &Set, rest: &Set| ways.encloses(inner, rest);
-        let first: Vec<_> = steps.shapes.iter().map(|shape| self.first_calls(shape)).collect();
-        let turns: Vec<_> = steps.shapes.iter().map(|shape| self.turns(shape)).collect();
         let calls = Calls {
             tokens: &steps.tokens,
             functions: &functions,
-            first: &first,
-            turns: &turns,
+            places: &places,
             arguments: &steps.arguments,
             encloses: &encloses,
             is_placed: &|shape| ways.is_known(shape),
             work: MOST_WORK,
             goes_on: true,
         };
-        let found =
-            calls.find(&grammar).ok()?.filter(|found| !found.is_unsettled && found.steps >= FEWEST_STEPS)?;
+        let found = calls.find(&grammar).ok()?.filter(|found| found.steps >= FEWEST_STEPS)?;
         let mark = |of: Regular| {
-            let own = &steps.shapes[of.shape as usize];
+            let own = &steps.places[of.shape as usize];
             let (before, per_step) = (self.visits_of(own).saturating_sub(of.calls), of.per_step);
-            let mark = Mark { shape: of.shape, per_step: u16::try_from(per_step).ok()?, before };
+            let mark = Mark { place: of.shape, per_step: u16::try_from(per_step).ok()?, before };
             own.may_end_windows().then_some(mark)
         };
         let marks: Vec<Mark> = found.regular.into_iter().filter_map(mark).take(MOST_NAMED).collect();
@@ -333,7 +340,7 @@ impl Thread {
         let step = if found.by_arguments { found.calls.checked_div(found.steps).unwrap_or(1) } else { 1 };
         let (breaks, is_left) = (found.rare, found.wind_down >= step);
         let is_marked = !marks.is_empty();
-        is_marked.then_some(Loop { marks, steps: found.steps, breaks, is_left, by_shape: found.by_shape })
+        is_marked.then_some(Loop { marks, steps: found.steps, breaks, is_left, by_place: found.by_place })
     }
 
     /// Follows the steps that have been announced, from their visit on.

@@ -65,14 +65,16 @@ impl Thread {
         if self.policy(site) == SiteTrace::Off {
             return None;
         }
-        let (number, new) = self.signatures.find(head(function.0, flags, site), words);
+        // Entry 0 of the table has calls of several sites, whose ways are not known.
+        let at = (site, if site == 0 { 0 } else { self.way });
+        let (number, new) = self.signatures.find(head(function.0, flags, at), words);
         if new {
             match places {
-                [] => self.new_signature(function.0, flags, site, words),
+                [] => self.new_signature(function.0, flags, at, words),
                 _ => {
                     let mut body = std::mem::take(&mut self.body);
                     put_places(words, places, &mut body);
-                    self.new_signature(function.0, flags, site, &body);
+                    self.new_signature(function.0, flags, at, &body);
                     self.body = body;
                 }
             }
@@ -167,9 +169,9 @@ impl Thread {
     }
 
     #[cold]
-    pub(super) fn new_signature(&mut self, function: u16, flags: u8, site: u32, words: &[u64]) {
+    pub(super) fn new_signature(&mut self, function: u16, flags: u8, at: (u32, u8), words: &[u64]) {
         let full = self.signatures.is_full() || self.shared.journal.is_crowded();
-        if full || !self.stream.signature(function, flags, site, words) {
+        if full || !self.stream.signature(function, flags, at, words) {
             self.log.give_up();
         }
     }
@@ -257,9 +259,9 @@ impl Thread {
 
     /// The terminal of gaps.
     pub(super) fn gap_terminal(&mut self) -> u32 {
-        let (terminal, new) = self.signatures.find(head(GAP, 0, 0), &[]);
+        let (terminal, new) = self.signatures.find(head(GAP, 0, (0, 0)), &[]);
         if new {
-            self.new_signature(GAP, 0, 0, &[]);
+            self.new_signature(GAP, 0, (0, 0), &[]);
         }
         terminal
     }

@@ -29,7 +29,7 @@ impl Caller {
     }
 
     fn call(&mut self, function: Function, frames: &[u64]) {
-        let address = self.thread.path(frames);
+        let address = if self.thread.path_frames() > 1 { self.thread.path(frames) } else { frames[0] };
         self.now += 10;
         self.thread.enter(function, address, self.now);
         let (start, end, flags) = (self.now, self.now + 1, CALL_NO_ARGS);
@@ -72,6 +72,34 @@ fn a_call_on_two_ways_is_two_sites() {
     let calls: Vec<_> = found.aggregates.iter().map(|entry| (entry.site, entry.calls)).collect();
     assert!(calls.contains(&(Some(0), 2)) && calls.contains(&(Some(1), 1)), "{calls:?}");
     assert_eq!(found.structure.threads[0].signatures.len(), 3, "the path is part of what a call says");
+}
+
+/// Calls of one site are told apart by their ways in the sequence, and nowhere else.
+#[test]
+fn ways_to_a_site_are_paths_of_signatures() {
+    let mut caller = Caller::new("");
+    assert!(caller.thread.tells_ways());
+    let ways: [&[u64]; 3] = [&[0x1050, 0x60], &[0x1070, 0x60], &[0x1050, 0x60]];
+    for (way, callers) in [0, 1, 0].into_iter().zip(ways) {
+        caller.thread.know(ids::MPI_BARRIER, 0x40);
+        caller.thread.new_way(ids::MPI_BARRIER, 0x40, way, callers, &[0x1000 + u64::from(way), 0x20]);
+        caller.thread.come_by(way);
+        caller.call(ids::MPI_BARRIER, &[0x40]);
+    }
+    let found = caller.job.read();
+    assert_eq!(paths(&found), vec![vec![("/bin/app", 0x40)]; 3]);
+    assert_eq!(found.aggregates.iter().map(|entry| entry.calls).collect::<Vec<_>>(), [3]);
+    let structure = &found.structure;
+    let signatures = &structure.threads[0].signatures;
+    assert_eq!(signatures.len(), 2);
+    assert_eq!(signatures[0].site, signatures[1].site);
+    for (signature, library) in signatures.iter().zip([0x50, 0x70]) {
+        let path: Vec<u64> =
+            call_path(&structure.sites, signature.path - 1).map(|frame| frame.offset).collect();
+        assert_eq!(path, [0x40, library, 0x60]);
+    }
+    let (_, _, common) = &found.ways[0];
+    assert_eq!((common.functions.len(), common.several), (0, true), "the callers differ at once");
 }
 
 #[test]

@@ -116,7 +116,7 @@ pub struct Row {
     pub comm_sizes: Option<[u64; 2]>,
     /// Peers of messages; none for calls that name no peer.
     pub peers: Option<Peers>,
-    /// Callers of sampled calls, outwards from the caller of the site's own function; none where no call was sampled.
+    /// Callers outwards from the caller of the site's own function; none where they are not known.
     pub callers: Option<Vec<String>>,
     /// True where sampled calls differ beyond `callers`.
     pub several_callers: bool,

@@ -195,7 +195,7 @@ impl Profile {
             self.add(Scope::Run, RunQuantity::Communicators, comms.iter().count() as u64);
         }
         let mut symbols = Symbols::default();
-        let found = timesteps(&trace.structure, &trace.totals, &mut |module, offset| {
+        let found = timesteps(&trace.structure, &mut |module, offset| {
             let function = symbols.function(module, offset)?;
             offset.checked_sub(function.offset?)
         });

@@ -149,7 +149,7 @@ impl<'a> Plainly<'a> {
     }
 
     fn call(&mut self, signature: &Signature) -> Plain {
-        let Signature { function, flags, site, words } = signature;
+        let Signature { function, flags, site, words, .. } = signature;
         let mut call = Plain { function: *function, flags: *flags, site: *site, arguments: Vec::new() };
         if usize::from(*function) >= FUNCTION_COUNT {
             return call;
@@ -182,7 +182,7 @@ impl<'a> Plainly<'a> {
     }
 
     fn whole(&mut self, thread: u32, signature: &Signature, origin: Option<u32>) -> Plain {
-        let Signature { function, flags, site, words } = signature;
+        let Signature { function, flags, site, words, .. } = signature;
         let mut call = Plain { function: *function, flags: *flags, site: *site, arguments: Vec::new() };
         if usize::from(*function) >= FUNCTION_COUNT || *flags & NOT_WHOLE != 0 {
             return call;

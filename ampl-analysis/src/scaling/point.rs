@@ -60,7 +60,7 @@ impl Point {
             Some(*value as f64 / f64::from(ranks.max(1)))
         };
         let mut symbols = Symbols::default();
-        let found = timesteps(&trace.structure, &trace.totals, &mut |module, offset| {
+        let found = timesteps(&trace.structure, &mut |module, offset| {
             let function = symbols.function(module, offset)?;
             offset.checked_sub(function.offset?)
         });

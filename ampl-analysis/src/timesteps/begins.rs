@@ -1,8 +1,6 @@
 //! Calls that begin the steps of a rank.
 
-use std::sync::Arc;
-
-use ampl_trace::loops::{Iterations, Token};
+use ampl_trace::loops::Iterations;
 use ampl_trace::steps::{Step, Steps};
 use ampl_trace::structure::RankStructure;
 
@@ -11,21 +9,13 @@ use ampl_trace::structure::RankStructure;
 pub struct Begins {
     ranks: Vec<u32>,
     thread: u32,
-    /// Meaning of each terminal of the thread.
-    tokens: Arc<[Token]>,
     iterations: Iterations,
     steps: u64,
 }
 
 impl Begins {
-    pub(super) fn new(
-        ranks: &[u32],
-        thread: u32,
-        tokens: Arc<[Token]>,
-        iterations: Iterations,
-        steps: u64,
-    ) -> Self {
-        Self { ranks: ranks.to_vec(), thread, tokens, iterations, steps }
+    pub(super) fn new(ranks: &[u32], thread: u32, iterations: Iterations, steps: u64) -> Self {
+        Self { ranks: ranks.to_vec(), thread, iterations, steps }
     }
 
     pub(super) fn has(&self, rank: u32) -> bool {
@@ -36,7 +26,7 @@ impl Begins {
     /// many as the steps.
     pub fn calls(&self, structure: &RankStructure) -> Option<Vec<u64>> {
         let index = structure.threads.iter().position(|thread| thread.thread == self.thread)?;
-        let mut walk = self.iterations.walk(&self.tokens);
+        let mut walk = self.iterations.walk();
         let mut found = Vec::new();
         for step in Steps::untimed(structure, index)? {
             match step {

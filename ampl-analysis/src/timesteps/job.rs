@@ -1,15 +1,12 @@
 //! The loop that the ranks of a run have in common.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use ampl_trace::grammar::Grammar;
 use ampl_trace::loops::{Calls, MOST_WORK, Set, Steps, Token};
 use ampl_trace::structure::{GroupThread, JobStructure, RankGroup};
-use ampl_trace::totals::Totals;
 
-use super::call_paths::{Around, Sampled};
-use super::shapes::{Frame, Shapes, arguments};
+use super::shapes::{Around, Frame, Shapes, arguments};
 use super::{Absence, Begins, Count, Loop, Place, Timesteps};
 
 /// Most grammars that are examined.
@@ -30,27 +27,18 @@ struct Same<'a> {
     has_gaps: bool,
 }
 
-/// The timestep loop of the calls of `structure`; `totals` has the ways of sampled calls, and `around` knows the
-/// functions of the program, as far as it can.
-pub fn timesteps<'a>(
-    structure: &'a JobStructure,
-    totals: &'a Totals,
-    around: &mut Around<'_>,
-) -> Timesteps<'a> {
-    let sampled = Sampled::of(totals);
+/// The timestep loop of the calls of `structure`; `around` knows the functions of the program, as far as it can.
+pub fn timesteps<'a>(structure: &'a JobStructure, around: &mut Around<'_>) -> Timesteps<'a> {
     let (mut all, mut begins): (Vec<Same<'a>>, Vec<Begins>) = Default::default();
     let (mut is_irregular, mut has_calls) = (false, false);
     for group in structure.groups() {
         let Some(thread) = busiest(&group) else { continue };
         has_calls = true;
         let shapes = Shapes::of(&group, &thread);
-        let ways = sampled.to(&shapes.shapes, around);
-        let first = sampled.first(&shapes.shapes);
-        let turns = sampled.turns(&shapes.shapes);
+        let ways = shapes.ways(around);
         let functions: Vec<u16> = shapes.shapes.iter().map(|shape| shape.function).collect();
         let encloses = |inner: &Set, rest: &Set| ways.encloses(inner, rest);
         let ranks: Vec<u32> = group.ranks().collect();
-        let tokens: Arc<[Token]> = Arc::from(&shapes.tokens[..]);
         for (span, grammar) in thread.grammars() {
             if all.len() == MOST_GRAMMARS {
                 is_irregular = true;
@@ -62,8 +50,7 @@ pub fn timesteps<'a>(
             let calls = Calls {
                 tokens: &shapes.tokens,
                 functions: &functions,
-                first: &first,
-                turns: &turns,
+                places: &shapes.place_of,
                 arguments: &arguments,
                 encloses: &encloses,
                 is_placed: &|shape| ways.is_known(shape),
@@ -71,7 +58,7 @@ pub fn timesteps<'a>(
                 goes_on: false,
             };
             let described = |steps: Steps| {
-                let shape = &shapes.shapes[steps.place as usize];
+                let shape = &shapes.places[steps.place as usize];
                 let place =
                     Place { function: shape.function, path: shape.path.clone(), is_marker: steps.is_marker };
                 RankLoop { common: ways.common(&steps.body), steps, place }
@@ -79,9 +66,10 @@ pub fn timesteps<'a>(
             match calls.find(&grammar) {
                 Ok(found) => {
                     let iterations = found.as_ref().map(|steps| (steps.iterations.clone(), steps.steps));
-                    begins.extend(iterations.map(|(iterations, steps)| {
-                        Begins::new(own, thread.number(), Arc::clone(&tokens), iterations, steps)
-                    }));
+                    begins.extend(
+                        iterations
+                            .map(|(iterations, steps)| Begins::new(own, thread.number(), iterations, steps)),
+                    );
                     all.push(Same {
                         ranks: own.to_vec(),
                         found: found.map(described),
@@ -175,9 +163,6 @@ fn agreed<'a>(
     // Of ranks that agree the most frequent kind stands for the place; the first of several.
     let largest = loops().reduce(|best, next| if next.0 > best.0 { next } else { best });
     let Some((_, largest)) = largest else { return Err(Absence::NoLoop) };
-    if largest.steps.is_unsettled {
-        return Err(Absence::InTurns);
-    }
     Ok(Loop {
         steps,
         confidence: ranks / f64::from(job.max(agreeing)),

@@ -10,15 +10,14 @@
 //! other numbers where arguments vary from step to step.
 
 mod begins;
-mod call_paths;
 mod job;
 mod loop_names;
 mod shapes;
 
 pub use begins::Begins;
-pub use call_paths::Around;
 pub use job::timesteps;
 pub use loop_names::Named;
+pub use shapes::Around;
 pub use shapes::Frame;
 
 /// The timestep loop of a run, or the reason why there is none.
@@ -64,8 +63,6 @@ pub enum Absence {
     NoLoop,
     /// Ranks show different numbers, none of them most ranks.
     Disagreement,
-    /// Calls come from functions that are called at several places in turns: an iteration may be a part of a step.
-    InTurns,
     /// Sequences were too irregular for the work allowed.
     TooIrregular,
 }

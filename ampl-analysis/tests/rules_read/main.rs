@@ -65,7 +65,7 @@ fn call_table_reads_each_groups_rules_once() {
 #[test]
 fn timesteps_read_each_groups_rules_once() {
     reads_once("timesteps", |trace| {
-        let found = timesteps(&trace.structure, &trace.totals, &mut |_, _| None);
+        let found = timesteps(&trace.structure, &mut |_, _| None);
         assert!(found.outcome.is_ok(), "{:?}", found.counts);
     });
 }

@@ -199,7 +199,7 @@ unsafe fn finish(
     let says_nothing_new = || flags == CALL_MISS || value.is_some() || says_nothing_new(plan, words);
     let tells = call.code == 0 && says_nothing_new() && state.thread.records();
     let generation = hot_state::generation();
-    let address = call.address;
+    let address = state.thread.origin(call.address);
     // A failed poll of requests says no more than which requests.
     let asks = tells && flags == CALL_MISS && plan.rest.asks;
     let telling = plan.telling.and_then(|telling| words.get(..usize::from(telling)));

@@ -68,6 +68,8 @@ pub(super) unsafe fn begin(here: &mut Entry, symbol: &Symbol, words: &mut [usize
     {
         return None;
     }
+    // SAFETY: the wrapper just entered.
+    state.thread.come_by(state.known_way(unsafe { here.origin() })?);
     hooks::about(state, symbol.language, plan, words);
     let start = ticks(true);
     if !state.thread.begin_shortly(symbol.function, start) {
@@ -173,7 +175,7 @@ fn foresee(
     (flags, value): (u8, Option<u32>),
     span: &Span,
 ) -> Option<Outcome> {
-    let (address, generation) = (begun.address, hot_state::generation());
+    let (address, generation) = (state.thread.origin(begun.address), hot_state::generation());
     let given = Given { function: symbol.function, flags, address, generation, words, value };
     state.thread.foresee(begun.site, &given, span)
 }
@@ -269,7 +271,7 @@ unsafe fn asks(
     if handles != after {
         return false;
     }
-    let poll = hooks::poll_of(named.words(), symbol.function, begun.address);
+    let poll = hooks::poll_of(named.words(), symbol.function, thread.origin(begun.address));
     let Some(outcome) = thread.foresee_poll(&poll, span) else { return false };
     let done = state.thread.leave_shortly(begun.site, CALL_MISS, &outcome, span);
     if done {

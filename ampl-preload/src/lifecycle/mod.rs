@@ -167,9 +167,7 @@ pub fn adopt_thread() -> Option<&'static mut ThreadState> {
     let state = match threads.free.pop() {
         Some(state) => {
             // SAFETY: the state of a thread that has ended.
-            if let Some(walker) = unsafe { &mut (*state).walker } {
-                walker.move_to_this_thread();
-            }
+            unsafe { (*state).move_to_this_thread() };
             state
         }
         None => {

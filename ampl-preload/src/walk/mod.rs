@@ -11,19 +11,24 @@ mod tests;
 mod track;
 
 use std::ops::Range;
-use std::sync::Mutex;
 
 use ampl_agent::Thread;
-use ampl_agent::shared::{SAMPLED_CALLERS, SAMPLED_FRAMES, SampledCall};
+use ampl_core::mpi::Function;
+use ampl_trace::record::MANY_WAYS;
 use rustc_hash::FxHashMap;
 
-use crate::entry::{Origin, entry};
+use crate::entry::Origin;
 use crate::frames::{self, Code, Saved, Step, Top};
 use crate::stack;
 use track::{Bp, Reads, Track};
 
-/// Calls that are recognised at once.
+/// Calls that are recognised at once, of paths and of ways.
 const MEMOS: usize = 256;
+const MEMOS_OF_WAYS: usize = 128;
+/// Frames that tell ways to a site apart: its own, and those that called it.
+const FRAMES_OF_WAYS: usize = 9;
+/// Sites whose ways are told apart.
+const MOST_SITES: usize = 1 << 12;
 /// Frames that are remembered on deep stacks.
 const MARKS: usize = 1024;
 /// Frames before the first that is.
@@ -87,43 +92,29 @@ pub struct Walker {
     marks: Vec<Option<Mark>>,
     /// The path from the mark to be made.
     beyond: Track,
-}
-
-/// The walker of sampled calls, which all threads share; a thread that finds it taken takes no sample.
-static SAMPLES: Mutex<Option<Box<Walker>>> = Mutex::new(None);
-
-/// The way to the call that the calling thread is in ([`ampl_agent::shared::Callers`]).
-#[cold]
-pub fn callers() -> Option<SampledCall> {
-    // SAFETY: the calling thread's own block.
-    let here = unsafe { &*entry() };
-    if here.inside == 0 {
-        return None;
-    }
-    let origin = Origin { address: here.outer.address, stack: here.inside, bp: here.outer_bp };
-    let mut samples = SAMPLES.try_lock().ok()?;
-    if samples.is_none() {
-        *samples = Walker::new(SAMPLED_FRAMES);
-    }
-    let walker = samples.as_mut()?;
-    walker.move_to_this_thread();
-    walker.follow(origin);
-    let path = &walker.track.path;
-    // The first is the function that makes the call.
-    let functions = path.functions().iter().skip(1).take(SAMPLED_CALLERS).copied().collect();
-    Some(SampledCall { functions, addresses: path.frames().to_vec(), is_whole: !path.is_full() })
+    /// Ways to each site in the order in which they came first, as return addresses.
+    ways: FxHashMap<u64, Vec<Box<[u64]>>>,
 }
 
 /// The memo that a call has.
 #[inline]
 fn memo(origin: Origin) -> usize {
     let mixed = (origin.address ^ origin.stack.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (mixed >> 48) as usize % MEMOS
+    (mixed >> 48) as usize
 }
 
 impl Walker {
     /// For the calling thread, and paths of at most so many frames; `None` where one frame is enough.
     pub fn new(frames: usize) -> Option<Box<Self>> {
+        Self::with(frames, MEMOS)
+    }
+
+    /// For the calling thread, and the [ways](Self::way) of its calls.
+    pub fn of_ways() -> Option<Box<Self>> {
+        Self::with(FRAMES_OF_WAYS, MEMOS_OF_WAYS)
+    }
+
+    fn with(frames: usize, memos: usize) -> Option<Box<Self>> {
         if frames < 2 {
             return None;
         }
@@ -135,11 +126,12 @@ impl Walker {
             unloaded: frames::unloaded(),
             track: Track::new(frames),
             reads: Reads { words: Vec::with_capacity(room), room, ..Reads::default() },
-            memos: vec![Memo::default(); MEMOS].into(),
+            memos: vec![Memo::default(); memos].into(),
             turn: 0,
-            words: vec![(0, 0); MEMOS * room].into(),
+            words: vec![(0, 0); memos * room].into(),
             marks: Vec::new(),
             beyond: Track::new(frames),
+            ways: FxHashMap::default(),
         }))
     }
 
@@ -162,6 +154,31 @@ impl Walker {
         number
     }
 
+    /// Way by which the call made at `origin` has come to its site, where it came so before; it is a number by site.
+    #[inline(always)]
+    pub fn known_way(&self, origin: Origin) -> Option<u8> {
+        self.recall(memo(origin), origin).map(|way| way as u8)
+    }
+
+    /// As [`known_way`](Self::known_way), of any call: ways that are new to the site are numbered from 0 as they come;
+    /// those beyond all numbers are [`MANY_WAYS`]. `thread` is told what is new of a call of `function`.
+    pub fn way(&mut self, thread: &mut Thread, function: Function, origin: Origin) -> u8 {
+        self.follow(origin);
+        let own = self.track.path.frames().get(1..).unwrap_or_default();
+        let is_full = self.ways.len() >= MOST_SITES && !self.ways.contains_key(&origin.address);
+        let (way, is_new) = match is_full {
+            true => (MANY_WAYS, false),
+            false => number(self.ways.entry(origin.address).or_default(), own),
+        };
+        if is_new {
+            // The first is the function that makes the call.
+            let functions = self.track.path.functions().get(1..).unwrap_or_default();
+            thread.new_way(function, origin.address, way, own, functions);
+        }
+        self.remember(memo(origin), origin, way.into());
+        way
+    }
+
     fn forget(&mut self) {
         self.memos.fill(Memo::default());
         self.marks.clear();
@@ -174,6 +191,7 @@ impl Walker {
 
     #[inline]
     fn recall_at(&self, at: usize, origin: Origin) -> Option<u64> {
+        let at = at & (self.memos.len() - 1);
         let memo = &self.memos[at];
         let same = memo.stack == origin.stack
             && memo.address == origin.address
@@ -187,6 +205,7 @@ impl Walker {
     fn remember(&mut self, at: usize, origin: Origin, number: u64) {
         let Origin { address, stack, bp } = origin;
         // Two calls that would have the same memo take turns in two.
+        let at = at & (self.memos.len() - 1);
         self.turn ^= usize::from(self.memos[at].stack != 0);
         let at = at ^ self.turn;
         let &Reads { ref words, room, needs_bp, .. } = &self.reads;
@@ -315,6 +334,16 @@ impl Walker {
             None => *mark = Some(Mark { address, stack, bp, beyond: self.beyond.clone() }),
         }
     }
+}
+
+/// Number of the way `own` among those `known`, where it is added if it is new; and whether it is.
+fn number(known: &mut Vec<Box<[u64]>>, own: &[u64]) -> (u8, bool) {
+    let at = known.iter().position(|way| **way == *own).unwrap_or(known.len());
+    let is_new = at == known.len() && at < MANY_WAYS.into();
+    if is_new {
+        known.push(own.into());
+    }
+    (at as u8, is_new)
 }
 
 /// True where frames there are remembered: about one of 8, the same ones whatever is called from them.

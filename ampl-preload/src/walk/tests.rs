@@ -129,6 +129,35 @@ fn a_call_from_the_same_place_is_recognised() {
 }
 
 #[test]
+fn ways_to_a_place_are_numbered_as_they_come() {
+    #[inline(never)]
+    fn around(walker: &mut Walker) -> (Option<u8>, usize) {
+        let here = origin!();
+        let known = walker.known_way(here);
+        walker.follow(here);
+        let callers = walker.track.path.frames()[1..].to_vec();
+        let (way, _) = number(walker.ways.entry(here.address).or_default(), &callers);
+        walker.remember(memo(here), here, way.into());
+        (black_box(known), way.into())
+    }
+    let mut walker = Walker::of_ways().unwrap();
+    let mut found = Vec::new();
+    for _ in 0..3 {
+        found.push(around(&mut walker));
+        found.push(around(&mut walker));
+    }
+    let expected = [(None, 0), (None, 1), (Some(0), 0), (Some(1), 1), (Some(0), 0), (Some(1), 1)];
+    assert_eq!(found, expected);
+    // Those beyond all numbers share the last one.
+    let mut known = Vec::new();
+    for (at, own) in (0..600u64).map(|way| [way]).enumerate() {
+        let (way, is_new) = number(&mut known, &own);
+        assert_eq!((usize::from(way), is_new), (at.min(255), at < 255));
+    }
+    assert_eq!(number(&mut known, &[7]), (7, false));
+}
+
+#[test]
 fn nothing_is_read_outside_of_the_stack() {
     let mut walker = Walker::new(8).unwrap();
     let here = origin!();

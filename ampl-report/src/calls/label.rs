@@ -71,7 +71,7 @@ fn callers(place: &Place<'_>, symbols: &mut Symbols, room: usize) -> String {
     text
 }
 
-/// True where sampled calls of a wrapper, or of code without names, came from several callers.
+/// True where calls of a wrapper, or of code without names, came from several callers.
 pub fn has_several_callers(place: &Place<'_>, symbols: &mut Symbols) -> bool {
     let mpi = MpiFunction::name_of(place.function);
     let around = around(place, symbols);

@@ -256,22 +256,14 @@ fn labels(keys: &[Number], places: &mut Places<'_>, room: usize, width: usize) -
 #[cfg(test)]
 mod tests {
     use ampl_core::mpi::ids;
-    use ampl_reader::totals::{Extreme, Total, Turns};
+    use ampl_reader::totals::{Extreme, Total};
     use ampl_testkit::synthetic::Synthetic;
 
     use super::*;
     use crate::layout::WIDTH;
 
     fn part(total: &Total) -> Known<'_> {
-        Known {
-            function: ids::MPI_RECV.0,
-            path: Vec::new(),
-            total,
-            spread: None,
-            callers: None,
-            first: None,
-            turns: Turns::default(),
-        }
+        Known { function: ids::MPI_RECV.0, path: Vec::new(), total, spread: None, callers: None }
     }
 
     #[test]

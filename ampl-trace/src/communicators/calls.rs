@@ -293,7 +293,7 @@ mod tests {
     fn calls_are_read() {
         let signature = |name: &str, flags, words: &[u64]| {
             let function = Function::by_name(name).unwrap().0;
-            Signature { function, flags, site: 0, words: words.to_vec() }
+            Signature { function, flags, site: 0, path: 0, words: words.to_vec() }
         };
         let split = |flags, words: &[u64]| read(&signature("MPI_Comm_split", flags, words));
         let Read::Known(call) = split(0, &[3, 7, u64::MAX, 5]) else { panic!("it can be read") };

@@ -32,18 +32,18 @@ use crate::model::{
 };
 use crate::record::{
     Kind, OBJECT_HANDLE, Record, Records, TEXT_DECISION, TEXT_LEFT_OUT, TEXT_METADATA, TEXT_RUN, TEXT_STEP,
-    TEXT_TIMESTEP, WAY_LEAST, WAY_MOST, WAY_NUMBER, WINDOW_BUFFERED, WINDOW_DRAWN, WINDOW_FIXED_WORDS,
-    WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, WINDOW_RUN, WINDOW_STRATUM, Word,
-    get_text,
+    TEXT_TIMESTEP, WINDOW_BUFFERED, WINDOW_DRAWN, WINDOW_FIXED_WORDS, WINDOW_INCLUSION, WINDOW_KEPT,
+    WINDOW_PARTIAL, WINDOW_PARTNER, WINDOW_RUN, WINDOW_STRATUM, Word, get_text,
 };
 use crate::structure::{Comm, RankStructure, Signature, ThreadStructure};
 use crate::timestep::TimestepRecord;
 use crate::timing::{Encoder, Settings};
-use crate::totals::{FirstCalls, MOST_CALLERS, SEVERAL, Totals, Turns, Way};
+use crate::totals::{MOST_CALLERS, SEVERAL, Totals, Way};
 use clock::Clock;
 use late_decisions::LateDecisions;
 use paths::Paths;
 use process::process;
+use rustc_hash::FxHashMap;
 use threads::{Handles, Line};
 pub use within::Within;
 
@@ -56,7 +56,7 @@ pub struct Compacted {
     pub structure: RankStructure,
     /// Exact totals by call site, function and thread; sites are those of the structure.
     pub aggregates: Vec<Aggregate>,
-    /// Call paths of sampled calls, by function and site.
+    /// Functions on the way to sites, by function and site.
     pub ways: Vec<(u16, u32, Way)>,
     /// Run information, in the client's journal only.
     pub run: Option<RunInfo>,
@@ -232,6 +232,8 @@ impl Scan {
         let mut signatures: Vec<Signature> = Vec::new();
         // Of a site the last record counts.
         let mut ways: BTreeMap<u32, Way> = BTreeMap::new();
+        // Numbers of paths by index of the site and way.
+        let mut paths: FxHashMap<(u32, u32), u32> = FxHashMap::default();
         let (mut gaps, mut buffers) = (gaps::Records::default(), buffers::Records::default());
         for words in words_of(blocks, BlockKind::Stream) {
             let damage_before = self.out.damage.len();
@@ -242,6 +244,9 @@ impl Scan {
                         sequence::signature(record).map(|signature| signatures.push(signature))
                     }
                     Kind::Way => way(record).map(|(site, way)| drop(ways.insert(site, way))),
+                    Kind::Path => {
+                        self.paths.take_way(&record.words()).map(|(of, number)| _ = paths.insert(of, number))
+                    }
                     Kind::Unrecorded => gaps.unrecorded(record),
                     Kind::Gap => gaps.span(record, self.clock),
                     Kind::Buffers => buffers.set(record),
@@ -258,7 +263,10 @@ impl Scan {
             }
         }
         // Sites are known once all of the thread has been read: a site's record may follow its first call's.
-        signatures.iter_mut().for_each(|signature| signature.site = sites.stored(signature.site));
+        for Signature { site, path, .. } in &mut signatures {
+            *path = paths.get(&(*site, *path)).map_or(0, |number| number + 1);
+            *site = sites.stored(*site);
+        }
         let kept = [BlockKind::Snapshot, BlockKind::Log];
         let (grammar, wrong) = sequence::grammar(blocks, kept, signatures.len(), self.without_memory);
         self.out.damage.extend(wrong.map(|wrong| format!("thread {thread}: {wrong}")));
@@ -388,17 +396,13 @@ impl Scan {
     }
 }
 
-/// Index of a site, and the path of sampled calls to it.
+/// Index of a site, and the functions on the way to it.
 fn way(record: Record<'_>) -> Option<(u32, Way)> {
     let body = record.words();
     let (&[index, head], functions) = body.split_first_chunk()?;
-    let [least, most] = [WAY_LEAST, WAY_MOST].map(|shift| head >> shift & WAY_NUMBER);
-    let first = (0 < least && least <= most).then_some(FirstCalls { least, most });
-    let (functions, turns) = functions.as_chunks::<2>();
-    let turns = Turns::of(turns.first().copied().unwrap_or(0));
-    let functions = functions.iter().take(MOST_CALLERS);
+    let functions = functions.as_chunks::<2>().0.iter().take(MOST_CALLERS);
     let functions = functions.map(|&[module, offset]| (module as u32, offset)).collect();
-    Some((index as u32, Way { functions, several: head & 1 != 0, first, turns }))
+    Some((index as u32, Way { functions, several: head & 1 != 0 }))
 }
 
 /// Numbers in the trace of one thread's call sites, by their index in its site table.

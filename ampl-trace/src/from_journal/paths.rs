@@ -27,6 +27,13 @@ impl Paths {
         (!path.is_empty()).then(|| (index as u32, *self.numbers.entry(path).or_insert(next)))
     }
 
+    /// As [`take`](Self::take), of a record that has the number of the way behind the index: number of the path with both.
+    pub fn take_way(&mut self, body: &[u64]) -> Option<((u32, u32), u32)> {
+        let (&[index, way], frames) = body.split_first_chunk()?;
+        let path = [&[index][..], frames].concat();
+        self.take(&path).map(|(index, number)| ((index, way as u32), number))
+    }
+
     /// The sites by number, and behind them the callers of their functions: each once, in the order in which the sites
     /// before need them, so that few of them need words.
     pub fn sites(&self) -> Vec<Site> {

@@ -2,18 +2,20 @@
 
 use crate::grammar::{Builder, Grammar};
 use crate::journal::{Block, BlockKind, snapshot as kind};
-use crate::record::{Kind, Record, Word};
+use crate::record::{Kind, Record, SIGNATURE_WAY, Word};
 use crate::structure::Signature;
 use crate::varint::Reader;
 
-/// The signature in `record`; its site is still the index in the thread's table. `None` if it is too short.
+/// The signature in `record`; its site is still the index in the thread's table, and its path the number of the way there. `None` if it is too short.
 pub fn signature(record: Record<'_>) -> Option<Signature> {
     debug_assert_eq!(record.kind, Kind::Signature);
     let (site, words) = record.body.split_first()?;
+    let site = u64::from_le_bytes(*site);
     Some(Signature {
         function: record.function,
         flags: record.flags,
-        site: u64::from_le_bytes(*site) as u32,
+        site: site as u32,
+        path: (site >> SIGNATURE_WAY) as u32,
         words: words.iter().map(|&word| u64::from_le_bytes(word)).collect(),
     })
 }

@@ -3,6 +3,7 @@
 use super::clock::Clock;
 use crate::record::{CALL_MISS, Kind, Record, Records, Word};
 use crate::structure::ThreadStructure;
+use crate::timed::Numbers;
 use crate::timing::{Encoder, Terminal, Time, Window};
 
 /// Start, duration, terminal and count of a call.
@@ -25,6 +26,7 @@ pub fn encode<'a>(
     encoder: &mut Encoder,
 ) {
     let (thread, calls) = (structure.thread, structure.grammar.len());
+    let numbers = Numbers::of(&structure.signatures);
     // Windows that are decided late are stored behind later ones; readers go by the sequence.
     let mut windows: Vec<(u64, Vec<&'a [Word]>)> = vec![(0, Vec::new())];
     for words in blocks {
@@ -72,7 +74,7 @@ pub fn encode<'a>(
                     duration_ns: end.saturating_sub(begin).max(0) as u64,
                     count: which >> 32,
                 };
-                encoder.call(Terminal { number, like, folds }, time);
+                encoder.call(Terminal { number: numbers.name(number), like, folds }, time);
             }
             _ => {}
         }

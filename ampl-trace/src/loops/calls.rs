@@ -8,14 +8,11 @@ use rustc_hash::FxHashMap;
 use super::find::{Finder, Found};
 use super::flow_graph::Set;
 use super::iterations::Iterations;
-use super::refined::{Doubt, refine};
 use super::regular::{Regular, repeated};
 use super::repetition::{Repetition, longest};
 use super::sequence::{Anchor, Flow, Sequence, Slice, Token};
 use super::turns::steps_of_iteration;
-use super::warm_up::WarmUp;
 use crate::grammar::Grammar;
-use crate::totals::{FirstCalls, Turns};
 
 /// Kinds of arguments at one place from which on they tell parts of a step apart.
 const LEAST_KINDS: usize = 3;
@@ -31,10 +28,8 @@ pub struct Calls<'a> {
     pub tokens: &'a [Token],
     /// Function of each shape.
     pub functions: &'a [u16],
-    /// First calls of each shape, where sampled ones came from elsewhere than those behind them.
-    pub first: &'a [Option<FirstCalls>],
-    /// Ways that sampled calls of each shape came by; of none where that is empty.
-    pub turns: &'a [Turns],
+    /// Place of each shape: calls of a function around MPI have one, and a shape for each way they come by.
+    pub places: &'a [u32],
     /// [Hashes of arguments](super::hashes) by terminal.
     pub arguments: &'a [(Option<u64>, u64)],
     /// True where the loop of the first shapes lies in a function that makes calls of the second besides.
@@ -68,26 +63,23 @@ pub struct Steps {
     pub functions: BTreeMap<u16, u64>,
     /// Shapes inside the loop.
     pub body: Set,
-    /// Shape of a call of each step.
+    /// Place of a call of each step.
     pub place: u32,
     /// True where that is called once in each step.
     pub is_marker: bool,
     /// Calls of the most frequent shape inside the loop that most steps go without.
     pub rare: u64,
-    /// Shapes that are called once in each step; of a program that goes on, where there are none, those that each step calls
+    /// Places that are called once in each step; of a program that goes on, where there are none, those that each step calls
     /// equally often.
     pub regular: Vec<Regular>,
     /// Steps that one of these may hold, as its parts are alike, or come in turns; 1 where nothing suggests more.
     pub may_hold: u64,
-    /// Calls inside the loop by shape.
-    pub by_shape: BTreeMap<u32, u64>,
+    /// Calls inside the loop by place.
+    pub by_place: BTreeMap<u32, u64>,
     /// Calls that begin the steps.
     pub iterations: Iterations,
     /// Other numbers of steps that a program with the same calls may have.
     pub others: Vec<u64>,
-    /// True where all calls that each iteration makes once, or most of its calls, come by several ways in turns: an iteration
-    /// may be a part of a step, or hold several.
-    pub is_unsettled: bool,
 }
 
 /// Reason why a thread's loop is not known.
@@ -100,14 +92,10 @@ impl Calls<'_> {
     /// # Errors
     /// [`TooIrregular`] where the work allowed does not suffice.
     pub fn find(&self, grammar: &Grammar) -> Result<Option<Steps>, TooIrregular> {
-        match refine(grammar, self.tokens, self.turns, self.work) {
-            (doubt, None) => self.find_among(grammar, &doubt),
-            (doubt, Some(refined)) => self.find_in(&refined, &doubt),
-        }
+        Ok(self.find_by_shapes(grammar)?.map(|steps| steps.by_places(self.places)))
     }
 
-    /// The loop in `grammar`, whose shapes are in `doubt`.
-    pub(super) fn find_among(&self, grammar: &Grammar, doubt: &Doubt) -> Result<Option<Steps>, TooIrregular> {
+    fn find_by_shapes(&self, grammar: &Grammar) -> Result<Option<Steps>, TooIrregular> {
         let (sequence, whole) = Sequence::within(grammar, self.tokens, self.work).ok_or(TooIrregular)?;
         let partners = self.partners(grammar);
         let all = sequence.flow(&whole);
@@ -117,58 +105,16 @@ impl Calls<'_> {
             let is_most = body.len() > 1 || all.sum(body).saturating_mul(2) >= most;
             self.communicates(body) && !is_over_ranks(body, &partners) && is_most
         };
-        let mut finder = Finder { sequence: &sequence, encloses: self.encloses, doubt, accepts: &accepts };
+        let mut finder = Finder { sequence: &sequence, encloses: self.encloses, accepts: &accepts };
         let Some(mut found) = finder.find(&whole) else { return Ok(None) };
         if !self.goes_on {
-            found.take_ends(&sequence, &|shape| self.elsewhere(doubt, shape));
+            found.take_ends(&sequence, self.is_placed);
         }
         let calls = sequence.calls(&found.inside);
         if let Some(refined) = self.by_arguments(grammar, &found, calls) {
             return Ok(Some(refined));
         }
-        let mut steps = self.described(&sequence, &found, &|shape| shape, false);
-        let (inside, before) = (sequence.flow(&found.inside), sequence.flow(&found.before));
-        let once = |calls: u64| calls == found.steps || calls == found.steps + 1;
-        let is_sure = |(shape, &calls): (&u32, &u64)| {
-            once(calls) && doubt.is_sure(*shape) && 2 * doubt.unseen_of(*shape) < calls.max(1)
-        };
-        let sways = |of: &(&u32, &u64)| doubt.swaying.contains(of.0);
-        let swaying: u64 = inside.calls.iter().filter(sways).map(|of| *of.1).sum();
-        // The steps may be a part of an iteration that has such calls alone.
-        let is_within = swaying as f64 >= SAME_CALLS * inside.calls.values().sum::<u64>() as f64;
-        steps.is_unsettled = doubt.is_among(&found.body) && (is_within || !inside.calls.iter().any(is_sure));
-        // A step that was begun is whole where nothing shows that it is not.
-        let begun = |(shape, &calls): (&u32, &u64)| calls == found.steps + 1 && doubt.is_sure(*shape);
-        if doubt.ends_open && !self.goes_on && inside.calls.iter().any(begun) {
-            steps.others.push(steps.steps);
-            steps.steps += 1;
-        }
-        let warm_up = WarmUp::of(&inside, &before, found.steps, self.first);
-        Ok(Some(self.without(steps, &warm_up)))
-    }
-
-    /// First calls of `shape` that come by another way than all others; `None` where these may come by several.
-    fn elsewhere(&self, doubt: &Doubt, shape: u32) -> Option<u64> {
-        let first = self.first.get(shape as usize).copied().flatten();
-        let is_one = doubt.is_certain(shape) && (self.is_placed)(shape);
-        is_one.then(|| first.map_or(0, |first| first.most))
-    }
-
-    /// `steps` less those of `warm_up`, which come before them. The loop is not searched again: it may do more in each
-    /// step than the calls that warm up.
-    fn without(&self, mut steps: Steps, warm_up: &WarmUp) -> Steps {
-        steps.steps -= warm_up.steps;
-        steps.warm_up += warm_up.steps;
-        steps.iterations.warm_up = warm_up.steps;
-        for &(shape, calls) in &warm_up.calls {
-            let function = self.functions[shape as usize];
-            if let Some(sum) = steps.functions.get_mut(&function) {
-                *sum = sum.saturating_sub(calls);
-            }
-            steps.calls = steps.calls.saturating_sub(calls);
-            steps.start_up = steps.start_up.saturating_add(calls);
-        }
-        steps
+        Ok(Some(self.described(&sequence, &found, &|shape| shape, false)))
     }
 
     /// The loop by shapes and arguments, where that is one outside of `found`: calls of all parts of its steps look
@@ -197,8 +143,7 @@ impl Calls<'_> {
         let (sequence, whole) = Sequence::within(grammar, &tokens, self.work)?;
         let shapes = |set: &Set| -> Set { set.iter().map(|&kind| kinds[kind as usize].0).collect() };
         let encloses = |inner: &Set, rest: &Set| (self.encloses)(&shapes(inner), &shapes(rest));
-        let mut finder =
-            Finder { sequence: &sequence, encloses: &encloses, doubt: &Doubt::default(), accepts: &|_| true };
+        let mut finder = Finder { sequence: &sequence, encloses: &encloses, accepts: &|_| true };
         let is_confirmed = finder.find(&whole).is_some_and(|refined| refined.steps == found.steps);
         let Repetition { times, slices: [before, inside, after] } = longest(&sequence, &whole)?;
         let own = sequence.calls(&inside);
@@ -263,12 +208,17 @@ impl Calls<'_> {
             true => 1,
             false => steps_of_iteration(&flow, first, &function).max(found.repeats),
         };
+        // Calls to warm up may come to the same places by another way.
+        let place = |shape: u32| match by_arguments {
+            true => shape,
+            false => self.places.get(shape as usize).copied().unwrap_or(shape),
+        };
         let each = by_arguments.then(|| calls(&found.inside) / found.steps.max(1));
         Steps {
             may_hold,
-            iterations: Iterations::of(sequence, found, each),
+            iterations: Iterations::of(sequence, found, each, self.tokens),
             steps: found.steps,
-            warm_up: warm_up(&flow, &sequence.flow(&found.before), found.steps),
+            warm_up: warm_up(&flow, &sequence.flow(&found.before), found.steps, &place),
             calls: calls(&found.inside),
             start_up: calls(&found.before),
             wind_down: calls(&found.after),
@@ -286,9 +236,8 @@ impl Calls<'_> {
                 .max()
                 .unwrap_or(0),
             regular,
-            by_shape,
+            by_place: by_shape,
             others: found.others.clone(),
-            is_unsettled: false,
         }
     }
 
@@ -325,10 +274,17 @@ fn are_too_short(steps: u64, times: u64, rest: u64, repeated: u64) -> bool {
 }
 
 /// Steps before the loop: as many as the calls before it suffice for, by the calls that no step goes without.
-fn warm_up(inside: &Flow, before: &Flow, steps: u64) -> u64 {
-    let needed = inside.calls.iter().filter(|(_, calls)| **calls >= steps);
-    let steps_of = |(shape, calls): (&u32, &u64)| {
-        (u128::from(before.of(*shape)) * u128::from(steps)).div_ceil(u128::from(*calls)) as u64
+fn warm_up(inside: &Flow, before: &Flow, steps: u64, place: &dyn Fn(u32) -> u32) -> u64 {
+    let by_place = |flow: &Flow| {
+        let mut calls: BTreeMap<u32, u64> = BTreeMap::new();
+        flow.calls.iter().for_each(|(&shape, own)| *calls.entry(place(shape)).or_default() += own);
+        calls
+    };
+    let (inside, before) = (by_place(inside), by_place(before));
+    let needed = inside.iter().filter(|(_, calls)| **calls >= steps);
+    let steps_of = |(place, calls): (&u32, &u64)| {
+        let before = before.get(place).copied().unwrap_or(0);
+        (u128::from(before) * u128::from(steps)).div_ceil(u128::from(*calls)) as u64
     };
     needed.map(steps_of).min().unwrap_or(0)
 }
@@ -368,8 +324,7 @@ mod tests {
         let calls = Calls {
             tokens: &tokens,
             functions: &[ampl_core::mpi::ids::MPI_ALLREDUCE.0; 16],
-            first: &[],
-            turns: &[],
+            places: &[],
             arguments: &arguments,
             encloses: &|_, _| false,
             is_placed: &|_| false,

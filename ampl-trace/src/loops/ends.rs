@@ -11,12 +11,12 @@ const MOST: u64 = 2;
 
 impl Found {
     /// Counts iterations at the ends of the loop, in it or right before and behind: those that have most of the calls
-    /// that each iteration makes once. `elsewhere` has the number of a shape's first calls that come by another way than all
-    /// others, or `None`: calls right before a loop may look like its own.
-    pub(super) fn take_ends(&mut self, sequence: &Sequence, elsewhere: &dyn Fn(u32) -> Option<u64>) {
+    /// that each iteration makes once. `is_placed` is true of shapes whose calls come by one way: others right before a loop may
+    /// look like its own.
+    pub(super) fn take_ends(&mut self, sequence: &Sequence, is_placed: &dyn Fn(u32) -> bool) {
         let [before, inside, after] =
             [&self.before, &self.inside, &self.after].map(|part| sequence.flow(part));
-        let earlier = |shape: u32| before.of(shape).checked_sub(elsewhere(shape)?);
+        let earlier = |shape: u32| is_placed(shape).then(|| before.of(shape));
         let mut numbers: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
         for (&shape, &calls) in &inside.calls {
             if (self.steps..=self.steps + MOST).contains(&calls) {

@@ -3,7 +3,6 @@
 use rustc_hash::FxHashSet;
 
 use super::flow_graph::{FlowGraph, Set};
-use super::refined::Doubt;
 use super::sequence::{Anchor, Flow, Sequence, Slice};
 use super::trips::Trips;
 
@@ -50,8 +49,6 @@ pub struct Finder<'a> {
     pub sequence: &'a Sequence,
     /// True where the loop of the first shapes lies in a function that makes calls of the second besides.
     pub encloses: &'a dyn Fn(&Set, &Set) -> bool,
-    /// Facts that sampled calls leave open.
-    pub doubt: &'a Doubt,
     /// True where a loop of those shapes may be one over time.
     pub accepts: &'a dyn Fn(&Set) -> bool,
 }
@@ -114,20 +111,12 @@ impl Finder<'_> {
         while let Some(inner) = heaviest(&flow, &body, &loops) {
             let Some((inner_anchor, inner_begun, most)) = self::anchor(&flow, inner, &loops) else { break };
             let list = Trips::of(&self.sequence.executions(&inside, inner, &inner_anchor)?);
-            let sways = steps >= LEAST && self.sways(&inner_anchor);
             match self.relation(&flow, &body, inner, steps, &list) {
-                Relation::Inner { .. } | Relation::Repeating(_) if sways => break,
-                Relation::Inner { steps: more, .. }
-                    if steps >= LEAST && self.is_in_doubt(&body, &inner_anchor, &list) =>
-                {
-                    others.push(more);
-                    break;
-                }
                 Relation::Outer => {
                     let at = self.at_intervals(&inside, &flow, part, &loops);
                     let Some(at) = at.filter(|at| at.3.len() < body.len() && at.3.is_subset(&body)) else {
                         let through = FlowGraph::of(&flow, Some(&body), &[]).on_all_cycles();
-                        match self.in_turns(&flow, &through, steps, &list) {
+                        match Self::in_turns(&flow, &through, steps, &list) {
                             Some((shape, more)) if more != 2 * steps => {
                                 (steps, begun) = (more, more);
                                 anchor = Anchor { shapes: Set::from_iter([shape]), merges: false };
@@ -136,7 +125,7 @@ impl Finder<'_> {
                             None => {}
                         }
                         let other = self.otherwise(&through, &body, inner, steps, &list);
-                        others.extend(other.filter(|_| !sways));
+                        others.extend(other);
                         break;
                     };
                     (anchor, steps, begun, body) = at;
@@ -154,8 +143,7 @@ impl Finder<'_> {
                     ));
                 }
                 Relation::Inner { from, steps: inner_steps } => {
-                    let is_even = list.is_even() || self.doubt.is_among(&body) && list.is_mostly_once();
-                    others.extend(Some(steps).filter(|&steps| is_even && from == 0 && steps >= LEAST));
+                    others.extend(Some(steps).filter(|&steps| list.is_even() && from == 0 && steps >= LEAST));
                     if from > 0 {
                         let [begin, first, rest] = self.sequence.execution(&inside, inner, from)?;
                         before.extend(begin);
@@ -172,23 +160,10 @@ impl Finder<'_> {
         (steps >= least && (self.accepts)(&found.body)).then_some(found)
     }
 
-    /// True where the calls of `anchor` are no single one of each iteration.
-    fn sways(&self, anchor: &Anchor) -> bool {
-        anchor.shapes.iter().all(|shape| self.doubt.swaying.contains(shape))
-    }
-
-    /// True where those calls of `anchor` that come again in some executions of a `list` inside `body` may come by another way.
-    fn is_in_doubt(&self, body: &Set, anchor: &Anchor, list: &Trips) -> bool {
-        self.doubt.is_among(body)
-            && list.is_mostly_once()
-            && anchor.shapes.iter().all(|&shape| self.doubt.unseen_of(shape) > 0)
-    }
-
     /// One of the calls `through` which all cycles of a loop go that is made about twice in each of its iterations, and its
     /// number: steps may do one thing and another in turns.
-    fn in_turns(&self, flow: &Flow, through: &[u32], steps: u64, list: &Trips) -> Option<(u32, u64)> {
-        let sure = through.iter().filter(|&&shape| self.doubt.is_sure(shape));
-        let (calls, shape) = sure.map(|&shape| (flow.of(shape), shape)).max()?;
+    fn in_turns(flow: &Flow, through: &[u32], steps: u64, list: &Trips) -> Option<(u32, u64)> {
+        let (calls, shape) = through.iter().map(|&shape| (flow.of(shape), shape)).max()?;
         let is_twice = calls + 1 >= 2 * steps && calls <= 2 * steps + 1;
         (is_twice && list.number() > 2 && list.number_of(1) == list.number()).then_some((shape, calls))
     }
@@ -305,7 +280,7 @@ impl Finder<'_> {
             let list = Trips::of(&self.sequence.executions(inside, inner, &anchor)?);
             let rest: Vec<u32> = part.difference(inner).copied().collect();
             let differ = list.number() > 2 && list.regular().is_none();
-            if differ && !self.sways(&anchor) && (2..=MOST_RARE).contains(&rest.len()) {
+            if differ && (2..=MOST_RARE).contains(&rest.len()) {
                 let intervals = rest.iter().map(|&shape| self.interval(inside, part, shape, &anchor));
                 let intervals: Option<Vec<Option<u64>>> = intervals.collect();
                 let intervals: FxHashSet<u64> = intervals.into_iter().flatten().flatten().collect();

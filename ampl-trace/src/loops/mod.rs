@@ -4,10 +4,9 @@
 //! that follow each other make a flow graph, whose natural loops are the program's. Of loops inside each other the
 //! outermost one is taken; one inside it, where that has nine tenths of the calls, is gone through equally often each
 //! time, and lies in the same function. Iterations are counted inside the loop: steps before it that warm up are
-//! counted apart, also where nothing but their return addresses tells them from the loop's own.
+//! counted apart.
 //!
-//! Calls by a function around MPI all have its place. Where sampled calls come by several ways in turns, each way is a place
-//! of its own as far as the calls around tell them; a loop all of whose calls still do so is not counted.
+//! Calls by a function around MPI all have its place. Each way that they come by is a place of its own.
 //!
 //! Readers examine finished runs by it, and agents the calls of a running program.
 
@@ -20,14 +19,12 @@ mod find;
 mod flow_graph;
 mod fold;
 mod iterations;
-mod refined;
+mod places;
 mod regular;
 mod repetition;
 mod sequence;
-mod told;
 mod trips;
 mod turns;
-mod warm_up;
 mod ways;
 
 pub use arguments::{hashes, raw_hashes};
@@ -36,7 +33,6 @@ pub use find::{Finder, Found};
 pub use flow_graph::{FlowGraph, Set};
 pub use fold::fold;
 pub use iterations::{Iterations, Walk};
-pub use refined::Doubt;
 pub use regular::Regular;
 pub use repetition::longest;
 pub use sequence::{Anchor, Flow, MOST_WORK, Part, Sequence, Slice, Token};

@@ -187,6 +187,11 @@ impl<'a> GroupThread<'a> {
         self.heads().iter().map(|head| (head.function, head.flags, head.site.checked_sub(1)))
     }
 
+    /// Paths by which the calls of every terminal came to their site, by number; those of a site alone where they are not known.
+    pub fn paths(&self) -> impl Iterator<Item = Option<u32>> + use<'a> {
+        self.heads().iter().map(|head| head.path.checked_sub(1).or(head.site.checked_sub(1)))
+    }
+
     /// Every terminal with its words, by number.
     pub fn terminals(&self) -> impl Iterator<Item = GroupTerminal<'a>> + use<'a> {
         let of = self.of;

@@ -37,6 +37,11 @@ impl Guess {
         }
     }
 
+    /// The path that a signature probably has.
+    pub fn path(&self, function: u16, site: u32) -> u32 {
+        self.by_site.get(&(function, site)).map_or(0, |(_, head)| head.path)
+    }
+
     /// Begins a signature.
     pub fn begin(&mut self, head: Head) {
         self.begin = self.words.len();

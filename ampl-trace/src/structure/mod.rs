@@ -53,6 +53,9 @@ pub struct Signature {
     pub flags: u8,
     /// 0 for none, else one more than the index in [`RankStructure::sites`].
     pub site: u32,
+    /// The site with the callers that it was reached from, which tell calls of one site apart: 0 for none, else one more than
+    /// the index in [`RankStructure::sites`]. Calls are shown by their site.
+    pub path: u32,
     /// Its arguments as [`crate::args`] has them; an error's code before them.
     pub words: Vec<u64>,
 }

@@ -31,7 +31,7 @@ pub fn origins(signatures: &[Signature]) -> Vec<Option<u32>> {
         let words = with_places(spec, signature.flags, &signature.words, 0);
         let mut words = words.unwrap_or_else(|| signature.words.clone());
         words.pop();
-        let key = (signature.function, signature.flags, signature.site, words);
+        let key = (signature.function, signature.flags, signature.site, signature.path, words);
         Some(*first.entry(key).or_insert(terminal))
     };
     (0..).zip(signatures).map(origin).collect()

@@ -12,7 +12,7 @@ use super::relative_args::{Layout, Role, Slot};
 use super::shared_part::{Body, CallSites, Head, Row, ThreadBody};
 use super::stream::{Broken, Field, In, unzigzag};
 use super::symbols::Rules;
-use super::write::{BUDGET, LIST_COST, MOST_MAPPED, SHORT_LIST, comm_guess, comm_slot, context};
+use super::write::{BUDGET, LIST_COST, MOST_MAPPED, NEW_PATH, SHORT_LIST, comm_guess, comm_slot, context};
 use super::{Group, JobStructure, Lists, RulesRead, Varying};
 use crate::error::ReadError;
 use crate::grammar::Counts;
@@ -263,20 +263,31 @@ impl Words<'_> {
         let number = *self.functions.get(function as usize - 1).ok_or_else(|| stream.broken())?;
         self.met = function.max(self.met);
         let context = function as u32;
-        let flags = stream.get_most(Field::Flags, context, u8::MAX.into())? as u8;
+        let marks = stream.get_most(Field::Flags, context, NEW_PATH | u64::from(u8::MAX))?;
+        let flags = marks as u8;
         let site = match stream.get(Field::Site, context << 8)? {
             0 => 0,
             1 => next_site.into(),
             code if code % 2 == 0 => (i64::from(next_site) - 1).wrapping_sub((code / 2 - 1) as i64),
             code => (i64::from(next_site) + 1).wrapping_add((code / 2 - 1) as i64),
         };
-        let site = u32::try_from(site).ok().filter(|&site| site as usize <= sites);
-        let site = site.ok_or_else(|| stream.broken())?;
+        let known = |site: i64| u32::try_from(site).ok().filter(|&site| site as usize <= sites);
+        let site = known(site).ok_or_else(|| stream.broken())?;
+        let path = match marks & NEW_PATH {
+            0 => guess.path(number, site),
+            _ => match stream.get(Field::Site, context << 8 | 1)? {
+                0 => 0,
+                code => {
+                    let path = known(i64::from(site).wrapping_add(unzigzag(code - 1)));
+                    path.ok_or_else(|| stream.broken())?
+                }
+            },
+        };
         let length = i64::from(guess.length(number, flags, site));
         let length = length.wrapping_add(stream.get_signed(Field::Words, context)?);
         let words = u32::try_from(length).ok().filter(|&words| words as usize <= stream.left());
         let words = words.ok_or_else(|| stream.broken())?;
-        Ok((function, Head { function: number, flags, site, words }))
+        Ok((function, Head { function: number, flags, site, path, words }))
     }
 
     /// The first rank's value of the next word.

@@ -29,6 +29,8 @@ pub struct Head {
     pub flags: u8,
     /// 0 for none, else one more than the index in [`CallSites::sites`].
     pub site: u32,
+    /// 0 for none, else one more than the index of the site with its callers.
+    pub path: u32,
     /// Number of its words.
     pub words: u32,
 }
@@ -122,8 +124,8 @@ impl Body {
             let mut heads = Vec::with_capacity(thread.signatures.len());
             for mut signature in thread.signatures {
                 turner.turn(&mut signature);
-                let Signature { function, flags, site, words } = signature;
-                heads.push(Head { function, flags, site, words: words.len() as u32 });
+                let Signature { function, flags, site, path, words } = signature;
+                heads.push(Head { function, flags, site, path, words: words.len() as u32 });
                 row.words.extend(words);
             }
             let of = &thread.grammar.rules;
@@ -167,8 +169,8 @@ impl Body {
             for head in &thread.heads {
                 let (words, behind) = rest.split_at(head.words as usize);
                 rest = behind;
-                let Head { function, flags, site, .. } = *head;
-                let mut signature = Signature { function, flags, site, words: words.to_vec() };
+                let Head { function, flags, site, path, .. } = *head;
+                let mut signature = Signature { function, flags, site, path, words: words.to_vec() };
                 turner.turn(&mut signature);
                 signatures.push(signature);
             }

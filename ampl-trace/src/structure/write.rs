@@ -206,6 +206,9 @@ pub fn context(function: u64, slot: Slot) -> u32 {
     (function as u32) << 8 | u32::from(slot.param)
 }
 
+/// In the flags of a signature: its path is not that of the last one with its function and site.
+pub const NEW_PATH: u64 = 1 << 8;
+
 /// Code of a site: 0 none, 1 the next one, else by distance.
 pub fn site_code(site: u32, next: u32) -> u64 {
     match site {
@@ -297,8 +300,17 @@ impl Words<'_> {
         let is_new = function == self.met + 1;
         self.met = function.max(self.met);
         self.out.put(Field::Function, before as u32, if is_new { 0 } else { function });
-        self.out.put(Field::Flags, context, head.flags.into());
+        let has_new_path = head.path != guess.path(head.function, head.site);
+        let new_path = if has_new_path { NEW_PATH } else { 0 };
+        self.out.put(Field::Flags, context, u64::from(head.flags) | new_path);
         self.out.put(Field::Site, context << 8, site_code(head.site, next_site));
+        if has_new_path {
+            let path = match head.path {
+                0 => 0,
+                path => 1 + zigzag(i64::from(path) - i64::from(head.site)),
+            };
+            self.out.put(Field::Site, context << 8 | 1, path);
+        }
         let length = guess.length(head.function, head.flags, head.site);
         self.out.put_signed(Field::Words, context, i64::from(head.words) - i64::from(length));
     }

@@ -45,7 +45,8 @@ impl Classes {
                     return None;
                 }
                 let Signature { function, flags, site, .. } = *signature;
-                let class = Signature { function, flags, site, words: bytes.iter().copied().collect() };
+                let words = bytes.iter().copied().collect();
+                let class = Signature { function, flags, site, path: 0, words };
                 let next = numbers.len() as u32;
                 own.push(*numbers.entry(class).or_insert(next));
                 if numbers.len() > MOST {
@@ -97,7 +98,7 @@ impl Classes {
     /// Appends them to `out`.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         put(out, self.signatures.len() as u64);
-        for Signature { function, flags, site, words } in &self.signatures {
+        for Signature { function, flags, site, words, .. } in &self.signatures {
             put(out, (*function).into());
             put(out, (*flags).into());
             put(out, (*site).into());
@@ -134,7 +135,7 @@ impl Classes {
             let flags = u8::try_from(reader.get()?).ok()?;
             let site = narrow(reader.get()?)?;
             let words = if reader.get()? > 0 { vec![reader.get()?] } else { Vec::new() };
-            signatures.push(Signature { function, flags, site, words });
+            signatures.push(Signature { function, flags, site, path: 0, words });
         }
         let mut threads = Vec::new();
         for _ in 0..reader.get()? {

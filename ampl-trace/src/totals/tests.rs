@@ -36,18 +36,7 @@ fn made(ranks: &[(Vec<Aggregate>, bool)]) -> Vec<Totals> {
         let (first, library) = (u32::from(*turned), u32::from(!turned));
         for function in 1..3 {
             let functions = vec![(first, 5), (library, outer)];
-            let calls = FirstCalls { least: u64::from(function), most: outer };
-            let first_calls = (rank < 3 || function == 1).then_some(calls).filter(|calls| calls.most == 7);
-            totals.add_way(
-                function,
-                vec![(first, 80)],
-                Way {
-                    functions,
-                    several: false,
-                    first: first_calls,
-                    turns: Turns::of((u64::from(function) - 1) * 0x21),
-                },
-            );
+            totals.add_way(function, vec![(first, 80)], Way { functions, several: false });
         }
         totals
     };
@@ -192,7 +181,6 @@ fn ways_are_what_all_have_in_common() {
     let way = |functions: &[u64], several| Way {
         functions: functions.iter().map(|&at| (0, at)).collect(),
         several,
-        ..Way::default()
     };
     let join = |one: &[u64], other: &[u64]| {
         let mut joined = way(one, false);

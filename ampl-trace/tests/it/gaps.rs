@@ -27,8 +27,13 @@ fn grammar(runs: &[(u32, u64)]) -> Grammar {
 
 /// Calls with a gap of one call and more, which differs between ranks, and one at the end.
 fn structure(rank: u32) -> RankStructure {
-    let call =
-        |name, site| Signature { function: number(name), flags: CALL_NO_ARGS, site, words: Vec::new() };
+    let call = |name, site| Signature {
+        function: number(name),
+        flags: CALL_NO_ARGS,
+        site,
+        path: 0,
+        words: Vec::new(),
+    };
     let gap = Signature { function: GAP, ..Signature::default() };
     let signatures = vec![call("MPI_Init", 1), call("MPI_Send", 2), gap, call("MPI_Barrier", 3)];
     let mut runs = vec![(0, 1)];

@@ -1,13 +1,12 @@
 //! A small trace as it was once written: it reads as it did then; whatever is changed in it, reading ends.
 //!
-//! `golden/v1/four-ranks.ampl` holds what `made` makes, and `four-ranks.jsonl` what was read from it;
-//! `four-ranks-gaps.ampl` is the same without bundles;
-//! in `four-ranks-rounded.ampl` windows are coded as rounded ones are; in `four-ranks-buffers.ampl` sends have two buffers
-//! in turns. A change of the format needs a
-//! version of its own, or to be read beside this one. New files, and only if the old ones were never
-//! released: `cargo test -p ampl-trace --test it golden -- --ignored`.
+//! `golden/v1/four-ranks.ampl` holds what `made` makes, and `four-ranks.jsonl` what was read from it; `four-ranks-gaps.ampl` is
+//! the same without bundles; `four-ranks-rounded.ampl` has rounded windows; in `four-ranks-buffers.ampl` sends have two buffers in
+//! turns; in `four-ranks-paths.ampl` calls come to their sites by two ways. A change of the format needs a version of its own, or to
+//! be read beside this one. New files: `cargo test -p ampl-trace --test it golden -- --ignored`.
 
 mod buffers;
+mod paths;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,7 +51,7 @@ fn text(words: &mut Vec<u64>, text: &str) {
 
 fn signature(name: &str, flags: u8, site: u32, words: &[u64]) -> Signature {
     let function = Function::by_name(name).expect("MPI has it").0;
-    Signature { function, flags, site, words: words.to_vec() }
+    Signature { function, flags, site, path: 0, words: words.to_vec() }
 }
 
 /// A request by the terminal of the call that made it.
@@ -286,20 +285,23 @@ struct Form {
     digits: u32,
     /// True where calls have other buffers than their signatures.
     moves: bool,
+    /// True where ways to sites are known.
+    paths: bool,
 }
 
 /// The files that are written now.
-const FORMS: [Form; 3] = [
-    Form { name: "four-ranks-bundles", digits: 0, moves: false },
-    Form { name: "four-ranks-rounded", digits: 10, moves: false },
-    Form { name: "four-ranks-buffers", digits: 0, moves: true },
+const FORMS: [Form; 4] = [
+    Form { name: "four-ranks-bundles", digits: 0, moves: false, paths: false },
+    Form { name: "four-ranks-rounded", digits: 10, moves: false, paths: false },
+    Form { name: "four-ranks-buffers", digits: 0, moves: true, paths: false },
+    Form { name: "four-ranks-paths", digits: 0, moves: false, paths: true },
 ];
 
 /// The file of that form.
-fn made(Form { digits, moves, .. }: Form) -> Vec<u8> {
+fn made(Form { digits, moves, paths, .. }: Form) -> Vec<u8> {
     let (mut merged, mut total) = (JobStructure::new(RANKS), Totals::default());
     for rank in 0..RANKS {
-        merged.join(JobStructure::of(structure(rank)));
+        merged.join(JobStructure::of(if paths { paths::of(rank) } else { structure(rank) }));
         total.join(totals(rank));
     }
     let mut writer = Writer::new(Vec::new()).expect("memory takes everything");
@@ -436,8 +438,6 @@ fn bless() {
         }
     }
 }
-
-// ---- what is changed in it -----------------------------------------------------------------------
 
 /// Reads some of everything; whatever the bytes are.
 fn look_at(bytes: &[u8]) -> Option<Trace> {

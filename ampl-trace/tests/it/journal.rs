@@ -9,7 +9,7 @@ use ampl_trace::decode::{Calls, Timed};
 use ampl_trace::from_journal::Compacted;
 use ampl_trace::journal::{self, BLOCK_MAGIC, BlockKind, HEADER_WORDS, SITE_WORDS, flag, word};
 use ampl_trace::model::Site;
-use ampl_trace::record::{CALL_MISS, Kind};
+use ampl_trace::record::{CALL_MISS, Kind, SIGNATURE_WAY};
 use ampl_trace::structure::{Comm, JobStructure, Signature};
 use ampl_trace::timing::{Decoder, Terminal, Time, Window};
 use proptest::prelude::*;
@@ -21,6 +21,14 @@ use crate::common::{
 
 /// A call whose times are stored: terminal, start, ticks, and how often for a failed poll.
 type Stored = (u32, u64, u64, u32);
+
+/// Offset of the caller of all sites.
+const CALLER: u64 = 1 << 40;
+
+/// Way of the calls of a site.
+fn way_of(site: u32) -> u8 {
+    site as u8 % 3
+}
 
 /// Records of a thread.
 #[derive(Clone, Debug)]
@@ -64,9 +72,11 @@ fn several(pair: Pair, threads: &BTreeMap<u32, Left>) -> Vec<u8> {
         };
         for &(index, offset) in &left.sites {
             record(Kind::Site, 0, 0, &[index.into(), 0, offset]);
+            record(Kind::Path, 0, 0, &[index.into(), way_of(index).into(), 0, offset, 0, CALLER]);
         }
         for (function, flags, site, words) in &left.signatures {
-            record(Kind::Signature, *flags, *function, &[&[u64::from(*site)], &words[..]].concat());
+            let at = u64::from(*site) | u64::from(way_of(*site)) << SIGNATURE_WAY;
+            record(Kind::Signature, *flags, *function, &[&[at], &words[..]].concat());
         }
         for (number, (start, before, calls)) in (0..).zip(&left.windows) {
             record(Kind::Open, 0, 0, &[number, *start, 1f64.to_bits(), 3, *before]);
@@ -155,7 +165,7 @@ proptest! {
             (i128::from(ticks) * i128::from(elapsed) + i128::from(ELAPSED / 2)).div_euclid(ELAPSED.into()) as i64
         };
         let instant = |ticks: u64| pair.nanos.wrapping_add(whole(ticks.wrapping_sub(pair.ticks) as i64));
-        let mut numbers: Vec<u64> = Vec::new();
+        let mut numbers: Vec<(u64, bool)> = Vec::new();
         let mut times = (!found.rank.times.is_empty()).then(|| Decoder::new(&found.rank.times).unwrap());
         let mut next_stored = None;
         prop_assert_eq!(found.structure.threads.len(), threads.len());
@@ -163,18 +173,22 @@ proptest! {
             prop_assert_eq!(stored.thread, thread);
             let mut sites = BTreeMap::new();
             for &(index, offset) in &left.sites {
-                let known = numbers.iter().position(|&have| have == offset).unwrap_or_else(|| {
-                    numbers.push(offset);
-                    numbers.len() - 1
+                let both = [false, true].map(|has_caller| {
+                    let own = (offset, has_caller);
+                    let known = numbers.iter().position(|&have| have == own).unwrap_or_else(|| {
+                        numbers.push(own);
+                        numbers.len() - 1
+                    });
+                    known as u32 + 1
                 });
-                sites.insert(index, known as u32 + 1);
+                sites.insert(index, both);
             }
             let expected: Vec<Signature> = left
                 .signatures
                 .iter()
                 .map(|&(function, flags, site, ref words)| {
-                    let site = sites.get(&site).copied().unwrap_or(0);
-                    Signature { function, flags, site, words: words.clone() }
+                    let [site, path] = sites.get(&site).copied().unwrap_or_default();
+                    Signature { function, flags, site, path, words: words.clone() }
                 })
                 .collect();
             prop_assert_eq!(&stored.signatures, &expected);
@@ -214,44 +228,16 @@ proptest! {
             }
         }
         prop_assert_eq!(times.and_then(|mut times| times.window()), None);
-        let sites: Vec<Site> = numbers.iter().map(|&offset| Site { offset, ..Site::default() }).collect();
+        let behind = numbers.len() as u32 + 1;
+        let site = |&(offset, has_caller): &(u64, bool)| Site {
+            offset,
+            caller: if has_caller { behind } else { 0 },
+            ..Site::default()
+        };
+        let caller = (!numbers.is_empty()).then(|| Site { offset: CALLER, ..Site::default() });
+        let sites: Vec<Site> = numbers.iter().map(site).chain(caller).collect();
         prop_assert_eq!(&found.structure.sites, &sites);
     }
-}
-
-#[test]
-fn damage_is_told_block_by_block_the_malformed_record_first() {
-    use ampl_trace::record::header;
-    let mut words = journal_header();
-    let call = [header(Kind::Call, 0, 1, 4), 10, 20, 1 << 32];
-    let first = [
-        &[header(Kind::Signature, 0, 0, 2), 0, header(Kind::Open, 0, 0, 2), 7],
-        &[header(Kind::Open, 0, 0, 6), 0, 0, 0, 0, 0][..],
-        &call[..],
-        &[header(Kind::Call, 0, 1, 9)],
-    ]
-    .concat();
-    let second = [&[header(Kind::Call, 0, 1, 1)], &call[..], &[header(Kind::Signature, 0, 0, 1)]].concat();
-    push_block(&mut words, BlockKind::Stream, 2, &first);
-    push_block(&mut words, BlockKind::Stream, 2, &second);
-    push_block(&mut words, BlockKind::Log, 2, &[2 << 32]);
-    let end = words.len();
-    words.extend([1; 8]);
-    let found = compacted(&bytes_of(&words)).unwrap();
-    let damage = [
-        &format!("the journal cannot be read past word {end}"),
-        "thread 2: a record at word 14 of a block is malformed",
-        "thread 2: a Open record is too short",
-        "thread 2: a Call record is too short",
-        "thread 2: a Signature record is too short",
-    ];
-    assert_eq!(found.damage, damage);
-    // Both whole calls are there.
-    let mut times = Decoder::new(&found.rank.times).unwrap();
-    assert_eq!(times.window().map(|(_, calls)| calls), Some(2));
-    let time = |start_ns| Ok(Time { start_ns, duration_ns: 20, count: 1 });
-    assert_eq!([0; 2].map(|terminal: u32| times.call(terminal.into())), [10, 10].map(time));
-    assert_eq!(found.structure.threads[0].grammar.len(), 2);
 }
 
 /// Two threads with two barriers each in window 0; `first` gives the first one's blocks.

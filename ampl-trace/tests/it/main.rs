@@ -6,6 +6,7 @@ mod gaps;
 mod golden;
 mod grammar;
 mod journal;
+mod journal_damage;
 mod left_out;
 mod properties;
 mod recorder;

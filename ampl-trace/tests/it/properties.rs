@@ -140,12 +140,12 @@ prop_compose! {
 
 prop_compose! {
     fn thread_structure(sites: u32)(
-        signatures in prop::collection::vec((0..FUNCTION_COUNT as u16, any::<u8>(), 0..=sites, any::<Vec<u64>>()), 1..6),
+        signatures in prop::collection::vec((0..FUNCTION_COUNT as u16, any::<u8>(), (0..=sites, 0..=sites), any::<Vec<u64>>()), 1..6),
         runs in prop::collection::vec((any::<prop::sample::Index>(), 1..5u64), 0..40),
     ) -> (Vec<Signature>, ampl_trace::grammar::Grammar) {
         let mut builder = Builder::new();
         runs.into_iter().for_each(|(terminal, count)| builder.push(terminal.index(signatures.len()) as u32, count));
-        let signature = |(function, flags, site, words)| Signature { function, flags, site, words };
+        let signature = |(function, flags, (site, path), words)| Signature { function, flags, site, path, words };
         (signatures.into_iter().map(signature).collect(), builder.grammar())
     }
 }

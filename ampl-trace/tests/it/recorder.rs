@@ -51,7 +51,7 @@ impl Recorder {
             self.rank.sites.len() - 1
         });
         let function = Function::by_name(function).unwrap().0;
-        let signature = Signature { function, flags: 0, site: known as u32 + 1, words };
+        let signature = Signature { function, flags: 0, site: known as u32 + 1, path: 0, words };
         let terminal = self.signatures.iter().position(|known| *known == signature).unwrap_or_else(|| {
             self.signatures.push(signature);
             self.signatures.len() - 1

@@ -44,17 +44,17 @@ fn signature(step: Step, rank: u32) -> Signature {
         Step::Call(number) => {
             let function = ["MPI_Send", "MPI_Recv", "MPI_Barrier"][number];
             let function = Function::by_name(function).expect("MPI has it").0;
-            Signature { function, flags: CALL_NO_ARGS, site: number as u32, words: Vec::new() }
+            Signature { function, flags: CALL_NO_ARGS, site: number as u32, path: 0, words: Vec::new() }
         }
         Step::Gap(_) => Signature { function: GAP, ..Signature::default() },
         Step::Region { edge, name: number, unseen } => {
             let mut words = Vec::new();
             name_words(&mut words, &name(number, rank));
             let flags = if unseen { REGION_UNSEEN } else { 0 };
-            Signature { function: edge.function(), flags, site: 0, words }
+            Signature { function: edge.function(), flags, site: 0, path: 0, words }
         }
         Step::Function { edge, site } => {
-            Signature { function: edge.function(), flags: 0, site: site + 1, words: Vec::new() }
+            Signature { function: edge.function(), flags: 0, site: site + 1, path: 0, words: Vec::new() }
         }
     }
 }

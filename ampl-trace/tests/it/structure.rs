@@ -380,6 +380,7 @@ proptest! {
                 function: *known.get(sort as usize).unwrap_or(&function),
                 flags: if sort < 2 { 0 } else { flags },
                 site: 0,
+                path: 0,
                 words: words.iter().map(|&word| turn(word)).collect(),
             };
             let signatures: Vec<Signature> = words.iter().zip(&functions).map(signature).collect();

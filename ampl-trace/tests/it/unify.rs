@@ -227,6 +227,7 @@ fn runs_of_failed_polls_are_not_cut() {
                 function: ampl_core::mpi::Function::by_name("MPI_Iprobe").unwrap().0,
                 flags: CALL_MISS,
                 site: 0,
+                path: 0,
                 words: vec![0, tag, world()],
             };
             let mut builder = Builder::new();

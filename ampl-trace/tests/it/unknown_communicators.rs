@@ -37,7 +37,7 @@ fn thread(thread: u32, calls: &[Call]) -> ThreadStructure {
     let mut builder = Builder::new();
     let signatures = calls.iter().map(|(function, flags, words)| {
         let function = Function::by_name(function).map_or(GAP, |function| function.0);
-        Signature { function, flags: *flags, site: 0, words: words.clone() }
+        Signature { function, flags: *flags, site: 0, path: 0, words: words.clone() }
     });
     (0..calls.len()).for_each(|terminal| builder.push(terminal as u32, 1));
     ThreadStructure { thread, signatures: signatures.collect(), grammar: builder.grammar() }

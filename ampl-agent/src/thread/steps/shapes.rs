@@ -4,61 +4,58 @@ use std::hash::Hasher;
 
 use ampl_core::message::StepCall;
 use ampl_trace::loops::{Token, fold, raw_hashes};
-use ampl_trace::totals::{FirstCalls, Turns};
 use rustc_hash::FxHasher;
 
-use super::{Shape, Steps, Thread};
+use super::{Place, Shape, Steps, Thread};
 
 impl Thread {
     /// Functions that lead to the calls of `shape`, from the innermost outwards.
     pub(super) fn way(&self, shape: &Shape) -> Option<Vec<u64>> {
-        let mut way: Vec<u64> = shape.function.into_iter().collect();
-        match &shape.callers[..] {
-            [] => way.extend(&*self.ways.get(shape.sites.first()?)?.functions),
-            callers => way.extend(callers),
-        }
-        Some(way)
-    }
-
-    /// First calls of `shape`, where they came from elsewhere than those behind them.
-    pub(super) fn first_calls(&self, shape: &Shape) -> Option<FirstCalls> {
-        let [site] = shape.sites[..] else { return None };
-        self.ways.get(&site)?.first()
-    }
-
-    /// Ways that sampled calls of `shape` came by.
-    pub(super) fn turns(&self, shape: &Shape) -> Turns {
-        let [site] = shape.sites[..] else { return Turns::default() };
-        self.ways.get(&site).map(|known| known.turns).unwrap_or_default()
+        let own = shape.function.into_iter().chain(shape.callers.iter().copied());
+        (!shape.callers.is_empty()).then(|| own.collect())
     }
 
     /// Finds the meaning of terminals that have come since the last search.
     pub(super) fn learn_terminals(&self, steps: &mut Steps) {
         for terminal in steps.tokens.len()..self.signatures.len() {
             let Some((head, words)) = self.signatures.get(terminal) else { break };
-            let (function, flags, site) = (head as u16, (head >> 16) as u8, (head >> 32) as u32);
+            let (function, flags, way) = (head as u16, (head >> 16) as u8, (head >> 24) as u8);
+            let site = (head >> 32) as u32;
             let token = Token::of_no_shape(function, flags);
-            let token = token.unwrap_or_else(|| Token::Shape(self.shape(steps, function, site)));
+            let token = token.unwrap_or_else(|| Token::Shape(self.shape(steps, function, site, way)));
             steps.tokens.push(token);
             steps.arguments.push(raw_hashes(function, flags, words));
         }
     }
 
-    /// Number of the shape of calls of `function` from the site of that index.
-    pub(super) fn shape(&self, steps: &mut Steps, function: u16, site: u32) -> u32 {
-        if let Some(&shape) = steps.of_site.get(&(function, site)) {
-            return shape;
-        }
+    /// Number of the shape of calls of `function` from the site of that index that come by `way`.
+    pub(super) fn shape(&self, steps: &mut Steps, function: u16, site: u32, way: u8) -> u32 {
+        let place = self.place_of(steps, function, site);
         let frames = self.frames(site);
-        let call = StepCall { function, path: self.path_hash(&frames) };
+        let callers = match self.callers.get(&(site, way)) {
+            Some(callers) => callers.clone(),
+            None => frames.get(1..).unwrap_or_default().into(),
+        };
         let shapes = &mut steps.shapes;
-        let number = *steps.of_call.entry(call).or_insert_with(|| {
-            let around = frames.first().and_then(|&inner| self.shared.function_around(inner));
-            let callers = frames.get(1..).unwrap_or_default().into();
-            shapes.push(Shape { call, sites: Vec::new(), function: around, callers });
+        *steps.of_way.entry((place, callers)).or_insert_with_key(|(_, callers)| {
+            let function = frames.first().and_then(|&inner| self.shared.function_around(inner));
+            shapes.push(Shape { place, function, callers: callers.clone() });
             shapes.len() as u32 - 1
+        })
+    }
+
+    /// Number of the place of calls of `function` from the site of that index.
+    fn place_of(&self, steps: &mut Steps, function: u16, site: u32) -> u32 {
+        if let Some(&place) = steps.of_site.get(&(function, site)) {
+            return place;
+        }
+        let call = StepCall { function, path: self.path_hash(&self.frames(site)) };
+        let places = &mut steps.places;
+        let number = *steps.of_call.entry(call).or_insert_with(|| {
+            places.push(Place { call, sites: Vec::new() });
+            places.len() as u32 - 1
         });
-        shapes[number as usize].sites.push(site);
+        places[number as usize].sites.push(site);
         steps.of_site.insert((function, site), number);
         number
     }

@@ -79,7 +79,7 @@ fn of_rank(number: u32, ranks: u32, calls: &[Made]) -> RankStructure {
             _ => [&[buffer, call.count, double, 1 << 60][..], &counts, &counts, &[double, comm]].concat(),
         };
         let function = Function::by_name(call.function).unwrap().0;
-        signatures.push(Signature { function, flags: 0, site: call.site, words });
+        signatures.push(Signature { function, flags: 0, site: call.site, path: 0, words });
         builder.push(terminal, 3 + if call.grows { u64::from(number) } else { 0 });
     }
     let comm = |word, size: u32, rank: u32| Comm { word, size: size.into(), rank: rank.into() };

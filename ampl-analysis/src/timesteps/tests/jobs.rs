@@ -3,11 +3,10 @@
 use ampl_core::mpi::{Function, ids};
 use ampl_trace::record::{CALL_MISS, GAP};
 use ampl_trace::structure::{JobStructure, RankStructure, Signature, ThreadStructure};
-use ampl_trace::totals::{FirstCalls, Totals, Way};
 
 use super::super::{Absence, Count, Timesteps, timesteps};
 use super::grammar;
-use ampl_trace::site::{Aggregate, Site};
+use ampl_trace::site::Site;
 
 /// A call at a place of its own: its function, and the rank it names.
 type Call = (Function, Option<u64>);
@@ -24,7 +23,7 @@ fn rank(number: u32, calls: &[Call], order: &[u32], flags: u8) -> RankStructure 
             None => Vec::new(),
         };
         let flags = if function.0 == GAP { 0 } else { flags * u8::from(index == 1) };
-        Signature { function: function.0, flags, site: index as u32 + 1, words }
+        Signature { function: function.0, flags, site: index as u32 + 1, path: 0, words }
     };
     let thread = ThreadStructure {
         thread: 0,
@@ -55,8 +54,7 @@ fn job(ranks: impl IntoIterator<Item = RankStructure>) -> JobStructure {
 }
 
 fn of(job: &JobStructure) -> Timesteps<'_> {
-    static TOTALS: std::sync::OnceLock<Totals> = std::sync::OnceLock::new();
-    timesteps(job, TOTALS.get_or_init(Totals::default), &mut |_, _| None)
+    timesteps(job, &mut |_, _| None)
 }
 
 #[test]
@@ -160,36 +158,29 @@ fn polls_do_not_count_and_gaps_are_told() {
     assert_eq!((own.steps, own.calls_per_step, own.missing), (40, 1.0, 6.0));
 }
 
-/// Totals of a rank whose places 1 and 2 had such first calls.
-fn with_first(rank: &RankStructure, calls: u64, first: [Option<FirstCalls>; 2]) -> Totals {
-    let entry = |site: u32| {
-        let function = rank.threads[0].signatures[site as usize].function;
-        Aggregate { site: Some(site), function, calls, ..Aggregate::default() }
-    };
-    let mut totals = Totals::of(rank.rank, &rank.modules, &rank.sites, &[entry(1), entry(2)]);
-    for (site, first) in [1, 2].into_iter().zip(first) {
-        let function = rank.threads[0].signatures[site].function;
-        let way = Way { functions: vec![(0, 1)], first, ..Way::default() };
-        totals.add_way(function, vec![(0, 16 * site as u64)], way);
-    }
-    totals
-}
-
 #[test]
 fn a_step_to_warm_up_is_told_by_where_it_comes_from() {
-    let once = Some(FirstCalls { least: 1, most: 1 });
-    let of = |first: [Option<FirstCalls>; 2]| {
-        let ranks: Vec<RankStructure> = (0..4).map(|rank| stepping(rank, 11)).collect();
-        let totals = ranks.iter().map(|rank| with_first(rank, 11, first));
-        let totals = totals.reduce(|mut all, next| {
-            all.join(next);
-            all
+    let of = |warm_up: &[u32]| {
+        let ranks = (0..4).map(|number| {
+            let mut rank = rank(number, &[INIT, (ids::MPI_BARRIER, None), SUM, END], &[], 0);
+            let caller = |offset| Site { module: 0, offset, caller: 0 };
+            rank.sites.extend([caller(1000), caller(2000)]);
+            let thread = &mut rank.threads[0];
+            // Barriers and sums come to their places from elsewhere in the first step.
+            for (caller, terminal) in [(5, 1), (5, 2), (6, 1), (6, 2)] {
+                let mut signature = thread.signatures[terminal].clone();
+                let site = rank.sites[terminal];
+                rank.sites.push(Site { caller, ..site });
+                signature.path = rank.sites.len() as u32;
+                thread.signatures.push(signature);
+            }
+            thread.grammar = grammar(&[&[0], warm_up, &[6, 7].repeat(10), &[3]].concat());
+            rank
         });
-        let (job, totals) = (job(ranks), totals.unwrap());
-        let own = timesteps(&job, &totals, &mut |_, _| None).outcome.unwrap();
+        let own = job(ranks);
+        let own = timesteps(&own, &mut |_, _| None).outcome.unwrap();
         (own.steps, own.warm_up, own.start_up, own.calls_per_step, own.place.is_marker)
     };
-    assert_eq!(of([once, once]), (10, 1, 3.0, 2.0, true));
-    assert_eq!(of([None, once]), (11, 0, 1.0, 2.0, true));
-    assert_eq!(of([None, None]), (11, 0, 1.0, 2.0, true));
+    assert_eq!(of(&[4, 5]), (10, 1, 3.0, 2.0, true));
+    assert_eq!(of(&[6, 7]), (11, 0, 1.0, 2.0, true));
 }

@@ -1,6 +1,6 @@
 //! Random programs, which know their steps.
 
-use ampl_trace::loops::{Doubt, Finder, Found, Iterations, MOST_WORK, Sequence, Set, Token};
+use ampl_trace::loops::{Finder, Found, Iterations, MOST_WORK, Sequence, Set, Token};
 use proptest::prelude::*;
 
 use super::grammar;
@@ -13,13 +13,12 @@ fn found(calls: &[u32]) -> Option<Found> {
 fn found_with(calls: &[u32], encloses: &dyn Fn(&Set, &Set) -> bool) -> Option<Found> {
     let tokens: Vec<Token> = (0..1000).map(Token::Shape).collect();
     let (sequence, whole) = Sequence::within(&grammar(calls), &tokens, MOST_WORK).expect("a sound grammar");
-    let found = Finder { sequence: &sequence, encloses, doubt: &Doubt::default(), accepts: &|_| true }
-        .find(&whole)?;
+    let found = Finder { sequence: &sequence, encloses, accepts: &|_| true }.find(&whole)?;
     let sum =
         [&found.before, &found.inside, &found.after].map(|slice| sequence.calls(slice)).iter().sum::<u64>();
     assert_eq!(sum, calls.len() as u64, "all calls are before, in or behind it");
-    let iterations = Iterations::of(&sequence, &found, None);
-    let mut walk = iterations.walk(&tokens);
+    let iterations = Iterations::of(&sequence, &found, None, &tokens);
+    let mut walk = iterations.walk();
     let begun = calls.iter().filter(|&&call| walk.begins(call)).count() as u64;
     assert_eq!(begun, found.steps, "each step has a call that begins it");
     Some(found)
@@ -288,8 +287,6 @@ fn steps_around_gaps_are_counted_as_far_as_they_go() {
         [vec![9], [0, 1, 2].repeat(30), vec![0, 20, 20, 20, 2], [0, 1, 2].repeat(30), vec![8]].concat();
     let (sequence, whole) = Sequence::within(&grammar(&calls), &tokens, MOST_WORK).unwrap();
     let found =
-        Finder { sequence: &sequence, encloses: &|_, _| false, doubt: &Doubt::default(), accepts: &|_| true }
-            .find(&whole)
-            .unwrap();
+        Finder { sequence: &sequence, encloses: &|_, _| false, accepts: &|_| true }.find(&whole).unwrap();
     assert_eq!((found.steps, sequence.missing(&found.inside)), (60, 3));
 }

@@ -45,7 +45,7 @@ impl Model {
             for (function, words, _) in self.recorded(rank, dropped) {
                 let function = Function::by_name(function).unwrap().0;
                 *calls.entry(function).or_default() += 1;
-                let signature = Signature { function, flags: 0, site: 0, words: words.clone() };
+                let signature = Signature { function, flags: 0, site: 0, path: 0, words: words.clone() };
                 let known = signatures.iter().position(|known| *known == signature);
                 let terminal = known.unwrap_or_else(|| {
                     signatures.push(signature);
