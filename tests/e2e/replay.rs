@@ -207,6 +207,14 @@ fn objects_of_every_kind_come_back() {
 }
 
 #[test]
+fn null_types_where_mpi_reads_none_come_back() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let run = monitor(&Job::of(mpi, 4, "significant", &[]), EVERYTHING, Form::Run).success();
+        comes_back(&run, mpi, 4);
+    }
+}
+
+#[test]
 fn what_cannot_be_replayed_is_refused_with_the_reason() {
     let run = monitor(&Job::of(Mpi::OpenMpi, 2, "steady", &["60"]), EVERYTHING, Form::Run).success();
     let refused = |job: Job, reason: &str| {

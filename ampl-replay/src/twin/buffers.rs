@@ -1,6 +1,6 @@
 //! Addresses that stand for the buffers of a call.
 
-use ampl_core::mpi::{Direction, ObjectKind, Param};
+use ampl_core::mpi::{Direction, Param};
 use ampl_core::value::Value;
 use ampl_reader::Call;
 use ampl_replay::completions::{input, output};
@@ -79,13 +79,8 @@ pub fn address(
     let (counts, types) = described(param.name);
     let count = number(call, counts).unwrap_or(1) * number(call, &["partitions"]).unwrap_or(1);
     let datatype = types.iter().find_map(|name| input(call, name));
-    let handle = match datatype {
-        Some(value @ (Value::Object(..) | Value::Name(_))) => {
-            player.objects.handle(ObjectKind::Type, value)?
-        }
-        _ => 0,
-    };
-    let extents = if datatype.is_some() { ffi::extents(handle) } else { None };
+    let handle = datatype.map(|value| player.objects.datatype(value)).transpose()?.flatten();
+    let extents = handle.and_then(ffi::extents);
     let (extent, lower, own) = extents.unwrap_or((1, 0, 1));
     let sends = direction == Direction::In;
     let bytes = count.saturating_mul(extent.unsigned_abs() as usize).max(own.unsigned_abs() as usize);

@@ -38,8 +38,7 @@ impl Side<'_> {
             Some(Value::List(all)) => all.get(rank),
             other => other,
         };
-        let passed = given.filter(|value| !matches!(value, Value::Absent));
-        passed.map(|value| self.player.objects.handle(ObjectKind::Type, value)).transpose()
+        Ok(given.map(|value| self.player.objects.datatype(value)).transpose()?.flatten())
     }
 
     /// Bytes of such an element.

@@ -7,6 +7,9 @@ use rustc_hash::FxHashMap;
 use super::ffi;
 use super::problem::Problem;
 
+/// The datatype that is none.
+const NULL_TYPE: &str = "MPI_DATATYPE_NULL";
+
 /// Handles by name.
 #[derive(Debug)]
 pub struct Objects {
@@ -40,6 +43,16 @@ impl Objects {
         }
     }
 
+    /// The handle of the datatype that `value` names; `None` of what has no size: the null type, as it is passed where MPI
+    /// does not read it, and other values.
+    pub fn datatype(&self, value: &Value) -> Result<Option<usize>, Problem> {
+        match value {
+            Value::Name(name) if name == NULL_TYPE => Ok(None),
+            Value::Object(..) | Value::Name(_) => self.handle(ObjectKind::Type, value).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     fn named(&self, kind: ObjectKind, name: &str) -> Result<usize, Problem> {
         let name = match name {
             "world" => "MPI_COMM_WORLD",
@@ -55,7 +68,7 @@ impl Objects {
     pub fn null(&self, kind: ObjectKind) -> Result<usize, Problem> {
         let null = match kind {
             ObjectKind::Comm => "MPI_COMM_NULL",
-            ObjectKind::Type => "MPI_DATATYPE_NULL",
+            ObjectKind::Type => NULL_TYPE,
             ObjectKind::Op => "MPI_OP_NULL",
             ObjectKind::Group => "MPI_GROUP_NULL",
             ObjectKind::Info => "MPI_INFO_NULL",
