@@ -81,6 +81,14 @@ fn a_skeleton_makes_the_calls_of_communicators_types_and_partial_completion() {
 }
 
 #[test]
+fn a_skeleton_makes_the_calls_that_get_objects_of_mpi_itself() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let text = repeats(&Job::of(mpi, 4, "own_objects", &[]), 4);
+        assert!(text.contains("&(MPI_Comm){MPI_COMM_NULL}"), "{text}");
+    }
+}
+
+#[test]
 fn a_skeleton_that_computes_makes_the_same_calls() {
     let job = Job::of(Mpi::OpenMpi, 4, "torus_mixed", &["2", "2", "20"]);
     let run = monitor(&job, "[agent]\nmax_overhead = \"99%\"\n", Form::Run).success();

@@ -142,8 +142,8 @@ impl Calls<'_> {
                 }
                 (kind, direction, Length::One) if ObjectKind::of(kind).is_some() => match direction {
                     Direction::In => self.handle(spec, param, given, out, variables)?,
-                    Direction::Out => format!("&{}", self.handle(spec, param, made, out, variables)?),
-                    Direction::InOut => format!("&{}", self.handle(spec, param, given, out, variables)?),
+                    Direction::Out => self.place(spec, param, made, out, variables)?,
+                    Direction::InOut => self.place(spec, param, given, out, variables)?,
                 },
                 (kind, Direction::In, _) if ObjectKind::of(kind).is_some() => {
                     self.handles(spec, param, given, out, variables)?
@@ -325,6 +325,22 @@ impl Calls<'_> {
         let formula = self.formula(argument, column);
         let number = out.value(&formula, kind.name(), "int", &|value| value.to_string());
         Ok(format!("{}[{number}]", kind.name()))
+    }
+
+    /// Address of the handle that a call writes. MPI's own objects are no variables: a copy is written.
+    fn place(
+        &self,
+        spec: &'static FunctionSpec,
+        param: &'static Param,
+        given: &Columns,
+        out: &mut Expressions,
+        variables: &mut Variables,
+    ) -> Result<String, Refusal> {
+        let handle = self.handle(spec, param, given, out, variables)?;
+        Ok(match handle.starts_with("MPI_") {
+            true => format!("&({}){{{handle}}}", handle_type(param.kind)),
+            false => format!("&{handle}"),
+        })
     }
 
     /// An array of handles, as a literal.
