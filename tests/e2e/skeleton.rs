@@ -81,7 +81,7 @@ fn a_skeleton_makes_the_calls_of_communicators_types_and_partial_completion() {
 }
 
 #[test]
-fn a_skeleton_makes_the_calls_that_get_objects_of_mpi_itself() {
+fn a_skeleton_makes_the_calls_that_get_objects_of_mpi_itself_or_read_statuses() {
     for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
         let text = repeats(&Job::of(mpi, 4, "own_objects", &[]), 4);
         assert!(text.contains("&(MPI_Comm){MPI_COMM_NULL}"), "{text}");

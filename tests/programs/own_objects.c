@@ -1,10 +1,13 @@
 /* Objects that MPI itself gives where a program expects a new one: null communicators of ranks that are left out, the
- * empty group, the error handler that was there. */
+ * empty group, the error handler that was there. Also statuses that are read twice. */
 #include <mpi.h>
+#include <stddef.h>
+
+struct pair { int first; double second; };
 
 int main(int argc, char **argv)
 {
-    int rank, size;
+    int rank, size, count;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -30,6 +33,22 @@ int main(int argc, char **argv)
     MPI_Errhandler handler;
     MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+
+    int lengths[2] = {1, 1};
+    MPI_Aint places[2] = {0, offsetof(struct pair, second)};
+    MPI_Datatype types[2] = {MPI_INT, MPI_DOUBLE}, type;
+    MPI_Type_create_struct(2, lengths, places, types, &type);
+    MPI_Type_commit(&type);
+    static struct pair out[2], in[2];
+    MPI_Status status;
+    for (int step = 0; step < 5; step++) {
+        MPI_Sendrecv(out, 1 + step % 2, type, (rank + 1) % size, 0, in, 2, type, (rank + size - 1) % size, 0,
+                     MPI_COMM_WORLD, &status);
+        MPI_Get_count(&status, type, &count);
+        MPI_Get_elements(&status, type, &count);
+        MPI_Get_count(&status, type, &count);
+    }
+    MPI_Type_free(&type);
     MPI_Finalize();
     return 0;
 }

@@ -128,7 +128,10 @@ impl Calls<'_> {
                     variables.statuses = variables.statuses.max(most);
                     "statuses".into()
                 }
-                (Kind::Status, ..) => "(MPI_Status *)sink".into(),
+                (Kind::Status, ..) => {
+                    out.helpers.status = true;
+                    "&status".into()
+                }
                 (Kind::String, Direction::In, _) => text(spec, param, given)?,
                 (Kind::String, ..) => "(char *)sink".into(),
                 (Kind::Request, direction, length) => {

@@ -70,6 +70,7 @@ pub struct Helpers {
     no_request: bool,
     nothing: bool,
     shift: bool,
+    status: bool,
     transposed: bool,
 }
 

@@ -76,6 +76,10 @@ fn variables(text: &mut String, body: &Body<'_>) {
     if body.variables.statuses > 0 {
         let _ = writeln!(text, "static MPI_Status statuses[{}];", body.variables.statuses);
     }
+    if body.out.helpers.status {
+        *text +=
+            "/* In place of all statuses that calls read: of no elements. */\nstatic MPI_Status status;\n";
+    }
     if body.out.helpers.flag {
         *text += "static int flag;\n";
     }
