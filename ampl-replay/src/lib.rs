@@ -22,6 +22,7 @@ pub mod refusal;
 pub mod shares;
 pub mod steps;
 pub mod wildcards;
+pub mod windows;
 
 use std::io::Write as _;
 

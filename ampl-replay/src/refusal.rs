@@ -7,6 +7,8 @@ use ampl_core::mpi::Function;
 use ampl_reader::gaps::{MissingCalls, Recorded};
 use ampl_reader::{Reason, Run};
 
+use crate::windows;
+
 /// Reason for which a run is not replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -49,6 +51,8 @@ pub enum Refusal {
     Threads(u32),
     /// A function that no replay can call.
     Function(&'static str),
+    /// A function that reaches into memory of another process by its address.
+    Address(&'static str),
     /// A function that this MPI lacks.
     Lacking(&'static str),
     /// Functions of whose counts only means are there.
@@ -134,6 +138,11 @@ impl fmt::Display for Refusal {
                  recorded"
             ),
             Self::Function(name) => write!(f, "{name} is called: the other program is not in the trace"),
+            Self::Address(name) => write!(
+                f,
+                "{name} reaches into a window of MPI_Win_create_dynamic: its target_disp is an address of the recorded \
+                 process, which a replay does not have"
+            ),
             Self::Lacking(name) => write!(f, "{name} is called, which this MPI library lacks"),
             Self::Aggregated(names) => write!(
                 f,
@@ -166,7 +175,7 @@ pub fn refusals(run: &Run, started: Option<u32>, lacks: impl Fn(Function) -> boo
         found.push(Refusal::Absent(absent));
     }
     let mut functions = std::collections::BTreeSet::new();
-    let (mut unfinished, mut threads) = (Vec::new(), None);
+    let (mut unfinished, mut threads, mut by_address) = (Vec::new(), None, None);
     let mut missing = Recorded::default();
     let calls = (!run.info().has_gaps).then(|| run.structure().function_calls());
     for &rank in &ranks {
@@ -175,6 +184,15 @@ pub fn refusals(run: &Run, started: Option<u32>, lacks: impl Fn(Function) -> boo
         if !process.finalized {
             unfinished.push(rank);
         }
+        let is_dynamic = |&(function, calls): &(u16, u64)| {
+            calls > 0 && Function::name_of(function) == "MPI_Win_create_dynamic"
+        };
+        if by_address.is_none()
+            && process.calls.iter().any(is_dynamic)
+            && let Some(own) = run.rank(rank)
+        {
+            by_address = windows::by_address(own.calls().map_while(Result::ok));
+        }
         let Some(trace) = run.rank_trace(rank) else { continue };
         missing.add(&trace, calls.as_ref(), None);
         if run.structure().rank(rank).is_some_and(|structure| structure.threads.len() > 1) {
@@ -182,6 +200,7 @@ pub fn refusals(run: &Run, started: Option<u32>, lacks: impl Fn(Function) -> boo
         }
     }
     found.extend(threads.map(Refusal::Threads));
+    found.extend(by_address.map(Refusal::Address));
     if !unfinished.is_empty() {
         found.push(Refusal::Unfinished(unfinished));
     }

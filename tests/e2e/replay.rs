@@ -225,6 +225,10 @@ fn what_cannot_be_replayed_is_refused_with_the_reason() {
     refused(replay(Mpi::OpenMpi, 3, &run.run, &[]), "the run has 2 ranks and 3 were started");
     // The replayer of another MPI than the launcher's is a world of its own in each process.
     refused(replay(Mpi::OpenMpi, 2, &run.run, &["--mpi", "mpich"]), "the launcher belongs to another MPI");
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let run = monitor(&Job::of(mpi, 2, "attached", &[]), EVERYTHING, Form::Run).success();
+        refused(replay(mpi, 2, &run.run, &[]), "MPI_Put reaches into a window of MPI_Win_create_dynamic");
+    }
 }
 
 #[test]
