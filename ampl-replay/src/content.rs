@@ -125,8 +125,7 @@ impl<I: Iterator<Item = Call>> Names<I> {
                 (_, Value::Name(value)) if value == "MPI_IN_PLACE" => text += value,
                 _ if is_place => {}
                 (Some(source), _) if *name == "source" => _ = write!(text, "{source}"),
-                (_, Value::Int(number)) => text += &self.number(call.function, name, *number),
-                _ => self.write(&mut text, value),
+                _ => self.write(&mut text, call.function, name, value),
             }
             text.push(',');
         }
@@ -135,7 +134,7 @@ impl<I: Iterator<Item = Call>> Names<I> {
         for (name, value) in call.out.iter().filter(|(name, _)| TOLD.contains(name)) {
             if !(is_unset && name.contains("status")) {
                 _ = write!(text, "{name}=");
-                self.write(&mut text, value);
+                self.write(&mut text, call.function, name, value);
             }
         }
         for request in done.iter().filter_map(|one| one.request) {
@@ -162,14 +161,15 @@ impl<I: Iterator<Item = Call>> Names<I> {
     }
 
     /// A number, or the name of the constant that it is: each MPI has its own numbers.
-    fn number(&self, function: Function, param: &'static str, number: i64) -> String {
+    fn number(&self, function: Function, param: &str, number: i64) -> String {
         let set = Set::of_parameter(function, param);
         let named = set.zip(self.family).and_then(|(set, family)| set.named(param, family, number));
-        named.map_or_else(|| number.to_string(), |name| name.to_string())
+        named.unwrap_or_else(|| number.to_string())
     }
 
-    fn write(&self, text: &mut String, value: &Value) {
+    fn write(&self, text: &mut String, function: Function, param: &str, value: &Value) {
         match value {
+            Value::Int(number) => *text += &self.number(function, param, *number),
             Value::Object(kind, number) => {
                 let own = self.live.get(&(*kind, *number));
                 _ = write!(text, "{}:{}", kind.name(), own.map_or(-1, |&own| own as i64));
@@ -177,7 +177,7 @@ impl<I: Iterator<Item = Call>> Names<I> {
             Value::List(values) => {
                 text.push('[');
                 for value in values {
-                    self.write(text, value);
+                    self.write(text, function, param, value);
                     text.push(' ');
                 }
                 text.push(']');
@@ -244,6 +244,25 @@ mod tests {
         assert_eq!(texts(&recorded)[..2], texts(&recorded)[2..], "steps that repeat are equal");
         let others = [exchange(Value::Int(2), 64, 1), exchange(Value::Int(3), 64, 2)].concat();
         assert_ne!(texts(&recorded), texts(&others));
+    }
+
+    #[test]
+    fn constants_have_their_names_wherever_they_are() {
+        let text = |family, calls: &[Call]| {
+            let mut names = Names::new(Sources::new(calls.iter().cloned()), Some(family));
+            calls.iter().map(|call| names.text(call)).collect::<Vec<_>>()
+        };
+        let list = |numbers: [i64; 2]| Value::List(numbers.map(Value::Int).to_vec());
+        let of = |[block, cyclic, none]: [i64; 3]| {
+            let sizes = [("array_of_gsizes", list([16, 16])), ("array_of_distribs", list([block, cyclic]))];
+            let sizes = [&sizes[..], &[("array_of_dargs", list([none, 2]))]].concat();
+            [call("MPI_Type_create_darray", sizes, vec![])]
+        };
+        let (recorded, replayed) = (of([0, 1, -1]), of([121, 122, -49767]));
+        let names = text(AbiFamily::OpenMpi, &recorded);
+        assert_eq!(names, text(AbiFamily::Mpich, &replayed));
+        assert!(names[0].contains("[MPI_DISTRIBUTE_BLOCK MPI_DISTRIBUTE_CYCLIC ]"), "{names:?}");
+        assert_ne!(names, text(AbiFamily::OpenMpi, &of([1, 1, -1])));
     }
 
     #[test]

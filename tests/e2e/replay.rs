@@ -207,6 +207,15 @@ fn objects_of_every_kind_come_back() {
 }
 
 #[test]
+fn numbers_that_mean_something_else_to_the_other_mpi_come_back() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let run = monitor(&Job::of(mpi, 4, "own_numbers", &[]), EVERYTHING, Form::Run).success();
+        comes_back(&run, Mpi::OpenMpi, 4);
+        comes_back(&run, Mpi::Mpich, 4);
+    }
+}
+
+#[test]
 fn null_types_where_mpi_reads_none_come_back() {
     for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
         let run = monitor(&Job::of(mpi, 4, "significant", &[]), EVERYTHING, Form::Run).success();
