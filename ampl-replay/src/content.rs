@@ -17,7 +17,7 @@ use crate::completions::{completed, is_failed_poll, output};
 use crate::wildcards::{Sources, is_wildcard};
 
 /// Arguments that are places in memory or on disk, or numbers that a library makes up.
-const PLACES: [&str; 20] = [
+const PLACES: [&str; 21] = [
     "argc",
     "argv",
     "attribute_val",
@@ -27,6 +27,7 @@ const PLACES: [&str; 20] = [
     "buffer",
     "buffer_addr",
     "compare_addr",
+    "errorcode",
     "extra_state",
     "filename",
     "inbuf",
@@ -164,7 +165,11 @@ impl<I: Iterator<Item = Call>> Names<I> {
     fn number(&self, function: Function, param: &str, number: i64) -> String {
         let set = Set::of_parameter(function, param);
         let named = set.zip(self.family).and_then(|(set, family)| set.named(param, family, number));
-        named.unwrap_or_else(|| number.to_string())
+        match set {
+            // A class of errors that the program has added.
+            Some(Set::ErrorClass) => named.unwrap_or_else(|| "class".to_owned()),
+            _ => named.unwrap_or_else(|| number.to_string()),
+        }
     }
 
     fn write(&self, text: &mut String, function: Function, param: &str, value: &Value) {
@@ -182,6 +187,8 @@ impl<I: Iterator<Item = Call>> Names<I> {
                 }
                 text.push(']');
             }
+            // Codes of errors are the library's own.
+            Value::Outcome { told, error } => _ = write!(text, "{told:?} {}", *error != 0),
             other => _ = write!(text, "{other}"),
         }
     }
@@ -253,16 +260,22 @@ mod tests {
             calls.iter().map(|call| names.text(call)).collect::<Vec<_>>()
         };
         let list = |numbers: [i64; 2]| Value::List(numbers.map(Value::Int).to_vec());
-        let of = |[block, cyclic, none]: [i64; 3]| {
+        let of = |[block, cyclic, none, reason]: [i64; 4]| {
             let sizes = [("array_of_gsizes", list([16, 16])), ("array_of_distribs", list([block, cyclic]))];
             let sizes = [&sizes[..], &[("array_of_dargs", list([none, 2]))]].concat();
-            [call("MPI_Type_create_darray", sizes, vec![])]
+            let failed = Value::List(vec![Value::Outcome { told: None, error: reason }]);
+            [
+                call("MPI_Type_create_darray", sizes, vec![]),
+                call("MPI_Error_string", vec![("errorcode", Value::Int(reason))], vec![]),
+                call("MPI_Waitall", vec![], vec![("array_of_statuses", failed)]),
+            ]
         };
-        let (recorded, replayed) = (of([0, 1, -1]), of([121, 122, -49767]));
+        let (recorded, replayed) = (of([0, 1, -1, 13]), of([121, 122, -49767, 469_872_902]));
         let names = text(AbiFamily::OpenMpi, &recorded);
         assert_eq!(names, text(AbiFamily::Mpich, &replayed));
         assert!(names[0].contains("[MPI_DISTRIBUTE_BLOCK MPI_DISTRIBUTE_CYCLIC ]"), "{names:?}");
-        assert_ne!(names, text(AbiFamily::OpenMpi, &of([1, 1, -1])));
+        assert_ne!(names[0], text(AbiFamily::OpenMpi, &of([1, 1, -1, 13]))[0]);
+        assert_ne!(names[2], text(AbiFamily::OpenMpi, &of([0, 1, -1, 0]))[2]);
     }
 
     #[test]

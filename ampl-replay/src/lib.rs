@@ -1,5 +1,5 @@
-//! Parts of the replayer that need no MPI: what cannot be replayed, sources of wildcard receives, launchers,
-//! computation between calls, runs with fewer steps, comparison of a run with its recorded replay.
+//! Parts of the replayer that need no MPI: what cannot be replayed, sources of wildcard receives, launchers, constants
+//! of another MPI, computation between calls, runs with fewer steps, comparison of a run with its recorded replay.
 //!
 //! ```
 //! use ampl_replay::launcher::{Launched, Mpi};
@@ -16,6 +16,7 @@
 
 pub mod completions;
 pub mod computation;
+pub mod constants;
 pub mod content;
 pub mod launcher;
 pub mod refusal;

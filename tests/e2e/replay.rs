@@ -27,7 +27,7 @@ fn replay(mpi: Mpi, ranks: u32, run: &Path, options: &[&str]) -> Job {
 }
 
 /// Arguments that are places in memory, or belong to the machine: a replay has its own.
-const PLACES: [&str; 20] = [
+const PLACES: [&str; 21] = [
     "argc",
     "argv",
     "attribute_val",
@@ -37,6 +37,7 @@ const PLACES: [&str; 20] = [
     "buffer",
     "buffer_addr",
     "compare_addr",
+    "errorcode",
     "extra_state",
     "filename",
     "inbuf",
@@ -85,7 +86,11 @@ impl Canonical {
         // Keys of attributes are numbers that the library makes up.
         let is_place =
             |name: &str| PLACES.contains(&name) || name.ends_with("keyval") || name.ends_with("_fn");
-        let erased = |name: &str, value: &Value| is_place(name) && value != "MPI_IN_PLACE";
+        let erased = |name: &str, value: &Value| match name {
+            // A class that the program has added has no name.
+            "errorclass" => value.is_i64(),
+            name => is_place(name) && value != "MPI_IN_PLACE",
+        };
         let mut known: serde_json::Map<String, Value> = args
             .as_object()
             .unwrap()

@@ -15,8 +15,6 @@ const NULL_TYPE: &str = "MPI_DATATYPE_NULL";
 pub struct Objects {
     made: FxHashMap<(ObjectKind, u64), usize>,
     predefined: FxHashMap<(ObjectKind, &'static str), usize>,
-    /// Keys of attributes by recorded number.
-    pub keys: FxHashMap<i64, i32>,
 }
 
 impl Objects {
@@ -26,7 +24,7 @@ impl Objects {
             Some(((kind, name), ffi::predefined(index)?))
         };
         let predefined = PREDEFINED.iter().enumerate().filter_map(of).collect();
-        Self { made: FxHashMap::default(), predefined, keys: FxHashMap::default() }
+        Self { made: FxHashMap::default(), predefined }
     }
 
     /// The handle that stands for `value`.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ampl_core::mpi::constants::{self, AbiFamily, Set};
+use ampl_core::mpi::constants::AbiFamily;
 use ampl_core::mpi::{Class, Direction, FUNCTION_COUNT, Function, Kind, Length, ObjectKind, Param};
 use ampl_core::value::Value;
 use ampl_reader::Call;
 use ampl_replay::completions::{completed, input, is_failed_poll, output, requests_of};
+use ampl_replay::constants::Constants;
 use ampl_replay::content::is_left_out;
 use ampl_replay::wildcards::{Sources, is_wildcard};
 
@@ -36,8 +37,7 @@ pub struct Player<'a> {
     pub in_calls: Duration,
     words: Words,
     routines: Vec<Option<Routine>>,
-    /// Binary interfaces that gave the trace's constants their meaning, and that of this MPI.
-    families: (AbiFamily, AbiFamily),
+    constants: Constants,
     /// Sources of wildcard receives; `None` where these stay wildcards.
     sources: Option<Sources<Box<dyn Iterator<Item = Call> + 'a>>>,
     /// Statuses that calls have filled, where the program reads any.
@@ -49,6 +49,7 @@ pub struct Player<'a> {
 
 /// Parts of a player that a run decides.
 pub struct Setting<'a> {
+    /// Binary interface that gave the trace's constants their meaning.
     pub family: AbiFamily,
     pub sources: Option<Box<dyn Iterator<Item = Call> + 'a>>,
     pub reads_statuses: bool,
@@ -68,7 +69,7 @@ impl<'a> Player<'a> {
             in_calls: Duration::ZERO,
             words: Words::default(),
             routines: vec![None; FUNCTION_COUNT],
-            families: (setting.family, ffi::family()),
+            constants: Constants::new(setting.family, ffi::family()),
             sources: setting.sources.map(Sources::new),
             statuses: setting.reads_statuses.then(Statuses::new),
             has_means: setting.has_means,
@@ -123,6 +124,9 @@ impl<'a> Player<'a> {
         self.in_calls += entered.elapsed();
         if code != 0 && call.code == 0 {
             return Err(Problem::Failed(code));
+        }
+        if call.code != 0 {
+            self.constants.note_failure(call.code, code);
         }
         self.note(call, masked.as_deref())?;
         self.progress.leave();
@@ -239,7 +243,9 @@ impl<'a> Player<'a> {
         match value {
             Value::Bool(flag) => Ok((*flag).into()),
             Value::Address(word) => Ok(*word as i64),
-            Value::Int(number) => self.constant(function, param, *number),
+            Value::Int(number) => {
+                self.constants.number(function, param.name, *number).map_err(Problem::NoConstant)
+            }
             Value::Name(name) => match name.as_str() {
                 "MPI_ANY_SOURCE" => word(Constant::AnySource, name),
                 "MPI_ANY_TAG" => word(Constant::AnyTag, name),
@@ -251,25 +257,6 @@ impl<'a> Player<'a> {
             Value::Absent => Ok(0),
             _ => Err(Problem::NoArgument(param.name)),
         }
-    }
-
-    /// The number that means here what `number` meant where it was recorded.
-    fn constant(&self, function: Function, param: &'static Param, number: i64) -> Result<i64, Problem> {
-        let Some(set) = Set::of_parameter(function, param.name) else { return Ok(number) };
-        if set == Set::Keyval
-            && let Some(&key) = self.objects.keys.get(&number)
-        {
-            return Ok(key.into());
-        }
-        let (recorded, own) = self.families;
-        if recorded == own {
-            return Ok(number);
-        }
-        let Some(names) = set.named(param.name, recorded, number) else { return Ok(number) };
-        names.split('|').try_fold(0, |sum, name| {
-            let value = constants::value(own, name).ok_or_else(|| Problem::NoConstant(name.to_owned()))?;
-            Ok(sum | i64::from(value))
-        })
     }
 
     fn push_array(
@@ -393,7 +380,7 @@ impl<'a> Player<'a> {
                     }
                 }
                 (Some(kind), Some(_)) => self.note_object(kind, index, 0, before, after),
-                (None, Some(value)) => self.note_value(param, index, value),
+                (None, Some(value)) => self.note_value(call.function, param, index, value),
                 (_, None) => {}
             }
         }
@@ -420,11 +407,11 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn note_value(&mut self, param: &'static Param, index: usize, value: &Value) {
+    fn note_value(&mut self, function: Function, param: &'static Param, index: usize, value: &Value) {
         match (param.kind, value) {
-            (Kind::Int, Value::Int(key)) if param.name.ends_with("keyval") => {
+            (Kind::Int, Value::Int(number)) if param.length == Length::One => {
                 let own = self.words.value(index, 0, 4) as i32;
-                self.objects.keys.insert(*key, own);
+                self.constants.note(function, param.name, *number, own);
             }
             (Kind::Address, value) if *value != Value::Absent => {
                 let given = self.words.value(index, 0, 8);
