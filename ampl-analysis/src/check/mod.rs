@@ -214,7 +214,8 @@ pub struct Checked {
 
 /// Faults of the calls of `trace`.
 pub fn check(trace: &Trace) -> Checked {
-    let comms = Communicators::of(trace);
+    let process = |rank: u32| trace.rank(rank).map(|found| &found.process);
+    let comms = Communicators::in_order(&trace.run, &trace.structure, &process);
     let job = Job::of(trace);
     check_calls(job.ranks, &job.sources(), &comms, trace)
 }

@@ -1,5 +1,5 @@
 use ampl_core::mpi::ObjectKind;
-use ampl_testkit::runs::{Caller, predefined, structure, world};
+use ampl_testkit::runs::{Caller, info, predefined, processes, structure, world};
 use ampl_trace::args::status_word;
 
 use super::*;
@@ -11,8 +11,11 @@ fn faults(ranks: u32, program: impl Fn(&mut Caller)) -> Vec<Finding> {
         program(own);
         own.call("MPI_Finalize", 99, &[]);
     });
-    with_sources(ranks, &structure, |sources, comms| {
-        check_calls(ranks, sources, comms, &Trace::default()).findings
+    let processes = processes(&structure, |_| "host".into());
+    let process = |rank: u32| processes.iter().find(|process| process.rank == rank);
+    let comms = Communicators::in_order(&info(ranks), &structure, &process);
+    with_sources(ranks, &structure, |sources, _| {
+        check_calls(ranks, sources, &comms, &Trace::default()).findings
     })
 }
 
@@ -204,6 +207,25 @@ fn ranks_that_wait_for_each_other_are_named() {
     let hangs: Vec<u32> =
         found.iter().filter(|one| one.problem.kind() == Kind::Hang).map(|one| one.rank).collect();
     assert_eq!(hangs, [0, 1], "{found:#?}");
+}
+
+#[test]
+fn a_communicator_that_a_rank_does_not_make_is_named_behind_those_that_all_made() {
+    let found = faults(4, |own| {
+        let rank = own.rank();
+        own.comm(1, 4, rank);
+        own.call("MPI_Comm_dup", 1, &[world(), 1]);
+        own.call("MPI_Barrier", 2, &[1]);
+        if rank != 1 {
+            own.comm(2, 4, rank);
+            own.call("MPI_Comm_dup", 3, &[world(), 2]);
+            own.call("MPI_Comm_free", 4, &[2, predefined(ObjectKind::Comm, "MPI_COMM_NULL")]);
+        }
+        own.call("MPI_Comm_free", 5, &[1, predefined(ObjectKind::Comm, "MPI_COMM_NULL")]);
+    });
+    let of = |one: &Finding| (one.rank, one.function.name(), one.problem.kind());
+    let named: Vec<_> = found.iter().map(of).collect();
+    assert_eq!(named, [0, 2, 3].map(|rank| (rank, "MPI_Comm_dup", Kind::Hang)), "{found:#?}");
 }
 
 #[test]

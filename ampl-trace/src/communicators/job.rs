@@ -100,6 +100,8 @@ pub struct Job<'a> {
     distrusted: &'a FxHashSet<u64>,
     /// Identities of series whose counts have turned out wrong.
     pub wrong: FxHashSet<u64>,
+    /// Identities of series that may lack calls of ranks whose group or leader is not known.
+    pub unsure: FxHashSet<u64>,
     pub(super) players: Vec<Player>,
     derived: Derived,
     known: FxHashMap<(Series, u32), CollectiveId>,
@@ -144,6 +146,7 @@ impl<'a> Job<'a> {
             halves: FxHashMap::default(),
             distrusted,
             wrong: FxHashSet::default(),
+            unsure: FxHashSet::default(),
             players: setting.scripts.iter().map(player).collect(),
             derived: Derived::default(),
             known: FxHashMap::default(),
@@ -337,7 +340,7 @@ impl<'a> Job<'a> {
             // A rank outside the group may call it, too, and is given nothing.
             (Way::CreateGroup, _) if op.made == NONE => return Some(Step::Done),
             (Way::CreateGroup, None) => {
-                self.wrong.extend(self.believed(self.identity_with(comm, call.tag())));
+                self.unsure.extend(self.believed(self.identity_with(comm, call.tag())));
                 return Some(self.unknown(rank, op));
             }
             (Way::CreateGroup, Some(group)) => Series::Group(comm, group, call.tag()),
@@ -408,7 +411,7 @@ impl<'a> Job<'a> {
         let between = Between { comm: peers, leaders: [own.min(other), own.max(other)], tag, before: 0 };
         let believed = self.believed(self.identity_between(&between));
         if leader.is_none() {
-            self.wrong.extend(believed);
+            self.unsure.extend(believed);
             return Ok(None);
         }
         Ok(believed.map(|_| between))

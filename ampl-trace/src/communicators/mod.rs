@@ -140,7 +140,7 @@ impl Communicators {
     /// communicators that are made later are not in it.
     pub fn within(trace: &Trace, most: usize) -> Self {
         let process = |rank: u32| trace.rank(rank).map(|found| &found.process);
-        Self::made(&trace.run, &trace.structure, &process, most)
+        Self::made(&trace.run, &trace.structure, &process, most, false)
     }
 
     /// Communicators of a job whose ranks call `structure`, where `process` has the facts of a rank.
@@ -149,7 +149,17 @@ impl Communicators {
         structure: &JobStructure,
         process: &dyn Fn(u32) -> Option<&'a Process>,
     ) -> Self {
-        Self::made(run, structure, process, MOST)
+        Self::made(run, structure, process, MOST, false)
+    }
+
+    /// As [`Communicators::of_job`], but calls are matched in their order even where ranks contradict each other, as MPI
+    /// matches them: a program that lacks a call has the communicators that it made before.
+    pub fn in_order<'a>(
+        run: &RunInfo,
+        structure: &JobStructure,
+        process: &dyn Fn(u32) -> Option<&'a Process>,
+    ) -> Self {
+        Self::made(run, structure, process, MOST, true)
     }
 
     fn made<'a>(
@@ -157,6 +167,7 @@ impl Communicators {
         structure: &JobStructure,
         process: &dyn Fn(u32) -> Option<&'a Process>,
         most: usize,
+        in_order: bool,
     ) -> Self {
         let mut fuel = Fuel(most as u64 * 128);
         let Some(scripts) = scripts(run, structure, process, most, &mut fuel) else { return Self::default() };
@@ -183,10 +194,13 @@ impl Communicators {
             if job.play(&mut fuel).is_none() {
                 break;
             }
-            if job.wrong.is_empty() {
+            let mut wrong = std::mem::take(&mut job.unsure);
+            if !in_order {
+                wrong.extend(std::mem::take(&mut job.wrong));
+            }
+            if wrong.is_empty() {
                 return Self { complete: !cut, ..Self::named(&job) };
             }
-            let wrong = std::mem::take(&mut job.wrong);
             distrusted.extend(wrong);
         }
         // Nothing is played: no communicator is agreed.
