@@ -63,7 +63,7 @@ pub struct Thread {
     /// The call that the thread is in, for readers.
     pub current: Current,
     sites: SiteTable,
-    /// Sampled calls by site.
+    /// Functions that the ways to each site have in common.
     common: FxHashMap<u32, CommonCallers>,
     paths: Paths,
     stream: Stream,

@@ -25,7 +25,7 @@ pub struct Place<'a> {
     pub addresses: Vec<(&'a str, u64)>,
     /// Callers of its function, outwards; none where paths are not told apart.
     pub callers: Vec<(&'a str, u64)>,
-    /// Callers of sampled calls, outwards, and true where the calls differ beyond these.
+    /// Callers outwards, and true where calls differ beyond these.
     pub sampled: Option<(Vec<(&'a str, u64)>, bool)>,
     /// Number of `sampled` callers that belong to a wrapper, 0 for the function alone; none where it is in none, by the
     /// structure of calls.

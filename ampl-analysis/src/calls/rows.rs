@@ -118,7 +118,7 @@ pub struct Row {
     pub peers: Option<Peers>,
     /// Callers outwards from the caller of the site's own function; none where they are not known.
     pub callers: Option<Vec<String>>,
-    /// True where sampled calls differ beyond `callers`.
+    /// True where calls differ beyond `callers`.
     pub several_callers: bool,
     /// Data that the row rests on.
     pub basis: Basis,

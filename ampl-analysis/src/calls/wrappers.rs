@@ -22,9 +22,9 @@ pub struct Site<'a> {
     pub mpi: u16,
     /// Number of calls.
     pub calls: u64,
-    /// Callers that all sampled calls have in common, outwards: module and function.
+    /// Callers that all calls have in common, outwards: module and function.
     pub outward: Vec<(&'a str, String)>,
-    /// True where sampled calls differ beyond these.
+    /// True where calls differ beyond these.
     pub several: bool,
 }
 

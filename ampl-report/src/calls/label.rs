@@ -19,7 +19,7 @@ pub enum Detail {
 
 /// Columns of a caller's name, if it can be shortened so far.
 const LONGEST_CALLER: usize = 40;
-/// Behind a wrapper whose sampled calls differ in who called it.
+/// Behind a wrapper whose calls differ in who called it.
 const SEVERAL_CALLERS: &str = " < several callers";
 
 /// `MPI_Send @ PLACE` in `room` columns, the place as `function (file:line)`, as `file:line` where that is too

@@ -1,4 +1,4 @@
-//! Shapes of the searched sequence, and the ways their calls came by as far as sampled calls show them.
+//! Shapes of the searched sequence, and the functions on the way to their calls.
 
 use std::hash::Hasher;
 
