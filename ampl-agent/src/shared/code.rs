@@ -8,6 +8,7 @@ pub type Resolve = fn(u64) -> (String, u64);
 pub type FunctionAround = fn(u64) -> Option<u64>;
 /// Name of the function whose code begins at an offset of a module, as the module's symbols have it.
 pub type FunctionName = fn(&str, u64) -> Option<String>;
+
 impl Shared {
     /// Has `around` find the functions that make calls. To be called before the first thread registers.
     pub fn find_functions_with(&self, around: FunctionAround) {

@@ -1,9 +1,9 @@
 //! Call sites as one thread meets them: their definitions, observers and policies.
 
-use ampl_core::config::site::CodeRange;
 use std::collections::hash_map::Entry;
 
 use ampl_core::config::SiteTrace;
+use ampl_core::config::site::CodeRange;
 use ampl_core::mpi::Function;
 use ampl_trace::record::{Kind, put_text};
 
@@ -88,8 +88,7 @@ impl Thread {
         }
         let mut body = vec![site.into(), way.into()];
         for &frame in std::iter::once(&address).chain(callers) {
-            let (path, offset) = (self.shared.resolve)(frame);
-            body.extend([u64::from(self.module(&path)), offset]);
+            body.extend(self.code_at(frame));
         }
         self.stream.record(Kind::Path, 0, &body);
         self.callers.insert((site, way), callers.into());
@@ -107,8 +106,8 @@ impl Thread {
         let CommonCallers { functions, differ } = common.clone();
         let mut body = vec![u64::from(site), u64::from(differ)];
         for function in functions {
-            let (path, offset) = (self.shared.resolve)(function);
-            body.extend([u64::from(self.module(&path)), offset + 1]);
+            let [module, offset] = self.code_at(function);
+            body.extend([module, offset + 1]);
         }
         self.stream.record(Kind::Way, 0, &body);
     }
@@ -153,10 +152,15 @@ impl Thread {
         }
         let mut body = vec![u64::from(index), u64::from(self.module(path)), offset];
         for &caller in callers {
-            let (path, offset) = (self.shared.resolve)(caller);
-            body.extend([u64::from(self.module(&path)), offset]);
+            body.extend(self.code_at(caller));
         }
         self.stream.record(Kind::Site, 0, &body);
+    }
+
+    /// Module and offset of the code at `address`, as records have them.
+    fn code_at(&mut self, address: u64) -> [u64; 2] {
+        let (path, offset) = (self.shared.resolve)(address);
+        [self.module(&path).into(), offset]
     }
 
     /// The number of the module at `path`, which is in the journal from here on.

@@ -48,6 +48,8 @@ pub(super) struct Steps {
     shapes: Vec<Shape>,
     /// Shapes by place and callers.
     of_way: FxHashMap<(u32, Box<[u64]>), u32>,
+    /// The same by function, index of the site, and way.
+    known: FxHashMap<(u16, u32, u8), u32>,
     /// Period of the last look at the calls.
     period: u64,
     /// Calls at the last search.

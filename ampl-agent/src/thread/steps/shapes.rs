@@ -30,6 +30,9 @@ impl Thread {
 
     /// Number of the shape of calls of `function` from the site of that index that come by `way`.
     pub(super) fn shape(&self, steps: &mut Steps, function: u16, site: u32, way: u8) -> u32 {
+        if let Some(&shape) = steps.known.get(&(function, site, way)) {
+            return shape;
+        }
         let place = self.place_of(steps, function, site);
         let frames = self.frames(site);
         let callers = match self.callers.get(&(site, way)) {
@@ -37,11 +40,13 @@ impl Thread {
             None => frames.get(1..).unwrap_or_default().into(),
         };
         let shapes = &mut steps.shapes;
-        *steps.of_way.entry((place, callers)).or_insert_with_key(|(_, callers)| {
+        let number = *steps.of_way.entry((place, callers)).or_insert_with_key(|(_, callers)| {
             let function = frames.first().and_then(|&inner| self.shared.function_around(inner));
             shapes.push(Shape { place, function, callers: callers.clone() });
             shapes.len() as u32 - 1
-        })
+        });
+        steps.known.insert((function, site, way), number);
+        number
     }
 
     /// Number of the place of calls of `function` from the site of that index.

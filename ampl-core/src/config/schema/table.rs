@@ -391,7 +391,7 @@ settings! {
             Whole {
                 least: 1,
                 most: MOST_FRAMES as i64,
-                range: "from 1 to 64; above 1 the stack is walked at every call",
+                range: "from 1 to 64; above 1 calls are shown with their callers",
                 wanted: "a number of functions from 1 to 64",
             },
             "How many functions tell call sites apart: the one that calls MPI and its callers, innermost first. A \
