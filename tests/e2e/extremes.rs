@@ -64,7 +64,8 @@ fn a_million_windows_take_no_memory() {
         let plain = grown(&job.plain().success().stdout);
         let run = monitor(&job, &config, Form::Run).success();
         let own = grown(&run.finished.stdout);
-        assert!(own <= plain + 1536, "{mpi:?}: {own} KiB, {plain} without ampl");
+        // Of the client's messages; four bytes a window would be as much.
+        assert!(own <= plain + 4096, "{mpi:?}: {own} KiB, {plain} without ampl");
         let info = whole(&run);
         assert_eq!(run.functions()["MPI_Barrier"], u64::from(RANKS) * turns);
         assert_eq!(

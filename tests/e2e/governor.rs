@@ -9,7 +9,8 @@ const RANKS: u32 = 2;
 
 /// A run of calls that cost far too much, whatever else the machine does.
 fn frantic(mpi: Mpi, config: &str, [busy_ms, calm_ms]: [u32; 2]) -> Monitored {
-    let job = Job::of(mpi, RANKS, "call_bursts", &[&busy_ms.to_string(), &calm_ms.to_string()]);
+    let mut job = Job::of(mpi, RANKS, "call_bursts", &[&busy_ms.to_string(), &calm_ms.to_string()]);
+    job.yields = false;
     let _machine = alone();
     monitor(&job, config, Form::Run).success()
 }

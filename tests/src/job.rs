@@ -63,9 +63,14 @@ impl Mpi {
 
     /// The launcher's command line for that many ranks, without the program.
     pub fn launch(self, ranks: u32) -> Vec<OsString> {
+        self.launch_with(ranks, true)
+    }
+
+    fn launch_with(self, ranks: u32, yields: bool) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec![self.launcher().into(), "-n".into(), ranks.to_string().into()];
         if self == Self::OpenMpi {
-            words.extend(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"].map(OsString::from));
+            let yields = if yields { "1" } else { "0" };
+            words.extend(["--oversubscribe", "--mca", "mpi_yield_when_idle", yields].map(OsString::from));
         }
         words
     }
@@ -259,6 +264,9 @@ pub struct Job {
     pub directory: Option<PathBuf>,
     /// Time it may take.
     pub limit: Duration,
+    /// True where ranks under Open MPI give the processor away whenever MPI has nothing to do for them. A rank that only
+    /// sends to itself does so at every call, and beside other programs has no time for anything else.
+    pub yields: bool,
 }
 
 impl Job {
@@ -270,7 +278,15 @@ impl Job {
     /// A job of an installed program.
     pub fn new(mpi: Mpi, ranks: u32, program: impl Into<OsString>, arguments: &[&str]) -> Self {
         let words = std::iter::once(program.into()).chain(arguments.iter().map(OsString::from)).collect();
-        Self { mpi, ranks, words, variables: Vec::new(), directory: None, limit: Duration::from_secs(120) }
+        Self {
+            mpi,
+            ranks,
+            words,
+            variables: Vec::new(),
+            directory: None,
+            limit: Duration::from_secs(120),
+            yields: true,
+        }
     }
 
     /// The same job with a variable set in every rank.
@@ -281,7 +297,7 @@ impl Job {
 
     /// The launcher with the options that hand variables on, without the program.
     pub fn launch(&self) -> Vec<OsString> {
-        let mut words = self.mpi.launch(self.ranks);
+        let mut words = self.mpi.launch_with(self.ranks, self.yields);
         if self.mpi == Mpi::OpenMpi {
             for (name, _) in &self.variables {
                 words.extend(["-x".into(), OsString::from(name)]);
