@@ -5,6 +5,7 @@ use rustc_hash::FxHashSet;
 use super::flow_graph::{FlowGraph, Set};
 use super::sequence::{Anchor, Flow, Sequence, Slice};
 use super::trips::Trips;
+use super::uncut::uncut;
 
 /// Fewest iterations of a loop.
 const LEAST: u64 = 3;
@@ -153,6 +154,10 @@ impl Finder<'_> {
                     (anchor, steps, body) = (inner_anchor, inner_steps, inner.clone());
                 }
             }
+        }
+        if let Some(once) = uncut(self.sequence, &inside, &flow, &body, &anchor, steps) {
+            (anchor, steps) = once;
+            begun = steps;
         }
         let found =
             Found { steps, begun, anchor, repeats, others, body: part.clone(), before, inside, after };

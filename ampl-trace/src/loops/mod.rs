@@ -25,6 +25,7 @@ mod repetition;
 mod sequence;
 mod trips;
 mod turns;
+mod uncut;
 mod ways;
 
 pub use arguments::{hashes, raw_hashes};

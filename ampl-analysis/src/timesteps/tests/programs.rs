@@ -274,6 +274,25 @@ fn a_checkpoint_in_the_middle_does_not_end_a_loop() {
 }
 
 #[test]
+fn an_exchange_that_something_rare_cuts_is_one() {
+    // Four exchanges in each step, reductions with most of the calls behind the first; some steps end with a refinement.
+    let program = |steps: usize, every: usize, reduction: usize| {
+        let step = |number: usize| {
+            let stage = |stage: usize| {
+                let reduction = [20].repeat(if stage == 0 { reduction } else { 0 });
+                [vec![10, 11, 12], reduction].concat()
+            };
+            let refinement = if number % every == every - 1 { vec![30, 31, 32, 33] } else { Vec::new() };
+            [(0..4).flat_map(stage).collect(), refinement].concat()
+        };
+        [vec![1, 2], (0..steps).flat_map(step).collect(), vec![3]].concat()
+    };
+    assert_eq!(steps(&program(20, 5, 40)), Some(20));
+    assert_eq!(steps(&program(23, 5, 13)), Some(23));
+    assert_eq!(steps(&program(60, 7, 20)), Some(60));
+}
+
+#[test]
 fn a_loop_of_one_call_is_one() {
     assert_eq!(steps(&[vec![9], vec![0; 25], vec![8]].concat()), Some(25));
     // Output is in some of its steps.
