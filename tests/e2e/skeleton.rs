@@ -182,6 +182,10 @@ fn simgrid_plays_the_actions_of_a_run_in_the_time_of_the_ideal_network() {
         "--cfg=network/crosstraffic:0",
         "--cfg=smpi/async-small-thresh:1000000000",
         "--cfg=smpi/send-is-detached-thresh:1000000000",
+        "--cfg=smpi/bcast:flattree",
+        "--cfg=smpi/reduce:flat_tree",
+        "--cfg=smpi/gather:ompi_basic_linear",
+        "--cfg=smpi/scatter:ompi_basic_linear",
         "-replay",
         "ranks",
     ];
