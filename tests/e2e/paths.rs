@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi};
-use ampl_tests::place::{Scratch, home};
+use ampl_tests::place::{Scratch, ampl, home};
 use ampl_tests::process;
 use ampl_tests::run::{Form, Monitored, monitor, number};
 use serde_json::Value;
@@ -111,6 +111,15 @@ fn two_ways_to_one_call_are_told_apart() {
         let hint = "several callers     trace.call_path_depth = 3 tells callers apart";
         assert!(one.finished.stderr.contains(hint), "{mpi:?}: {}", one.finished.stderr);
         assert!(!said.contains("tells callers apart"), "{mpi:?}: {said}");
+        // The call graph has the callers of both.
+        for run in [&one, &two] {
+            let mut query = Command::new(ampl());
+            query.arg("query").arg(&run.run).args(["callgraph", "--ranks", "0"]);
+            let tree = process::run(&mut query, Duration::from_secs(60)).success().stdout;
+            for way in ["near > exchange {", "far > exchange {"] {
+                assert!(tree.contains(way), "{mpi:?}: {way}: {tree}");
+            }
+        }
     }
 }
 
