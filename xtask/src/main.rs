@@ -8,6 +8,7 @@ mod compare;
 mod demo;
 mod dist;
 mod pictures;
+mod retries;
 mod setup;
 mod shell;
 mod test;

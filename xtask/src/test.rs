@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 
 use crate::shell::{cargo, run as run_command};
-use crate::{codegen, dist, setup, tidy};
+use crate::{codegen, dist, retries, setup, tidy};
 
 /// Tests at once: jobs wait more than they compute, and tests by the clock take the machine alone.
 const JOBS_AT_ONCE: &str = "--test-threads=3";
@@ -63,13 +63,16 @@ pub fn run(extent: Extent) -> Result<()> {
     tested?;
     let dist = step("the command and what else is installed", dist::checked)?;
     step("end to end over MPI", || {
-        let mut tests = cargo();
-        // Beside the command, which has no tests of these kinds, for the same features of what both need.
-        tests.args(["test", "-p", "ampl-tests", "-p", "ampl-cli", "--no-fail-fast", "--lib"]);
-        tests.args(END_TO_END.iter().flat_map(|name| ["--test", name])).args(["--", JOBS_AT_ONCE]);
-        tests.env("AMPL_TEST_DIST", &dist);
-        tests.envs(extent.variable());
-        run_command(&mut tests)
+        let tests = |options: &[&str]| {
+            let mut tests = cargo();
+            // Beside the command, which has no tests of these kinds, for the same features of what both need.
+            tests.args(["test", "-p", "ampl-tests", "-p", "ampl-cli", "--no-fail-fast", "--lib"]);
+            tests.args(END_TO_END.iter().flat_map(|name| ["--test", name])).arg("--").args(options);
+            tests.env("AMPL_TEST_DIST", &dist);
+            tests.envs(extent.variable());
+            tests
+        };
+        retries::run(tests, &[JOBS_AT_ONCE])
     })?;
     println!("== every check passed in {:.0} s", started.elapsed().as_secs_f64());
     Ok(())
