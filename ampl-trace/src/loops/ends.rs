@@ -43,7 +43,7 @@ impl Found {
         }
         let begin = sequence.first(&self.inside).filter(|shape| own.contains(shape));
         let Some(shape) = begin.or_else(|| own.iter().copied().min()) else { return };
-        self.anchor = Anchor { shapes: Set::from_iter([shape]), merges: false };
+        self.anchor = Anchor::call(shape);
         (self.steps, self.begun) = (steps, self.begun.max(steps));
     }
 }

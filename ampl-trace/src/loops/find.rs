@@ -120,7 +120,7 @@ impl Finder<'_> {
                         match Self::in_turns(&flow, &through, steps, &list) {
                             Some((shape, more)) if more != 2 * steps => {
                                 (steps, begun) = (more, more);
-                                anchor = Anchor { shapes: Set::from_iter([shape]), merges: false };
+                                anchor = Anchor::call(shape);
                             }
                             Some((_, more)) => others.push(more),
                             None => {}
@@ -229,7 +229,7 @@ impl Finder<'_> {
         times: u64,
         depth: u32,
     ) -> Option<Found> {
-        let runs = |&shape: &u32| Anchor { shapes: Set::from_iter([shape]), merges: true }.count(flow);
+        let runs = |&shape: &u32| Anchor::run(shape).count(flow);
         let rare: Set = part.iter().copied().filter(|shape| part.len() > 1 && runs(shape) <= times).collect();
         if rare.is_empty() {
             return None;
@@ -400,10 +400,7 @@ fn anchor(flow: &Flow, body: &Set, loops: &[Set]) -> Option<(Anchor, u64, u64)> 
     let mut joined: Vec<Set> = children(flow, body, loops).into_iter().cloned().collect();
     let named = |joined: &[Set], shape: u32| {
         let set = joined.iter().find(|set| set.contains(&shape));
-        set.map_or_else(
-            || Anchor { shapes: Set::from_iter([shape]), merges: false },
-            |set| Anchor { shapes: set.clone(), merges: true },
-        )
+        set.map_or_else(|| Anchor::call(shape), |set| Anchor { shapes: set.clone(), merges: true })
     };
     loop {
         let graph = FlowGraph::of(flow, Some(body), &joined.iter().collect::<Vec<_>>());

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::find::Found;
-use super::flow_graph::Set;
 use super::repetition::{Repetition, longest};
 use super::sequence::{Anchor, Sequence};
 
@@ -18,10 +17,6 @@ pub struct Regular {
     pub calls: u64,
 }
 
-fn only(shape: u32) -> Anchor {
-    Anchor { shapes: Set::from_iter([shape]), merges: false }
-}
-
 impl Found {
     /// True where each iteration, but for the first and the last, calls `shape` once. As many calls as iterations may
     /// be several in some and none in others.
@@ -31,8 +26,7 @@ impl Found {
             return !self.anchor.merges || self.even(sequence).iter().any(inside);
         }
         // Iterations between two calls.
-        let others: Set =
-            sequence.flow(&self.inside).calls.into_keys().filter(|&other| other != shape).collect();
+        let others = sequence.flow(&self.inside).others(shape);
         let Some(between) = sequence.executions(&self.inside, &others, &self.anchor) else { return false };
         let pieces = between.iter().map(|of| of.1).sum::<u64>();
         let mut at = 0;
@@ -52,7 +46,9 @@ impl Found {
         let set = &self.anchor.shapes;
         let mut even: Vec<Regular> = Vec::new();
         for &shape in set {
-            let Some(executions) = sequence.executions(&self.inside, set, &only(shape)) else { continue };
+            let Some(executions) = sequence.executions(&self.inside, set, &Anchor::call(shape)) else {
+                continue;
+            };
             let Some(&(per_step, _)) = executions.first().filter(|of| of.0 > 0) else { continue };
             // The last one may be under way.
             let others = executions.len() - usize::from(executions.last().is_some_and(|last| last.1 == 1));

@@ -94,6 +94,11 @@ impl Flow {
     pub fn sum<'a>(&self, shapes: impl IntoIterator<Item = &'a u32>) -> u64 {
         shapes.into_iter().fold(0, |sum, &shape| sum.saturating_add(self.of(shape)))
     }
+
+    /// All shapes but `shape`.
+    pub fn others(&self, shape: u32) -> FxHashSet<u32> {
+        self.calls.keys().copied().filter(|&other| other != shape).collect()
+    }
 }
 
 /// Calls that make up one iteration: those of one shape, or of a set of shapes as long as they follow each other.
@@ -106,6 +111,16 @@ pub struct Anchor {
 }
 
 impl Anchor {
+    /// Each call of `shape`.
+    pub fn call(shape: u32) -> Self {
+        Self { shapes: FxHashSet::from_iter([shape]), merges: false }
+    }
+
+    /// Each run of calls of `shape`.
+    pub fn run(shape: u32) -> Self {
+        Self { merges: true, ..Self::call(shape) }
+    }
+
     /// Number of iterations in a slice of that flow.
     pub fn count(&self, flow: &Flow) -> u64 {
         let calls = flow.sum(&self.shapes);

@@ -23,8 +23,7 @@ pub(super) fn uncut(
 ) -> Option<(Anchor, u64)> {
     let is_even = |within: &Set, least: u64| {
         anchor.shapes.iter().all(|&shape| {
-            let calls = Anchor { shapes: Set::from_iter([shape]), merges: false };
-            let list = sequence.executions(inside, within, &calls).map(|list| Trips::of(&list));
+            let list = sequence.executions(inside, within, &Anchor::call(shape)).map(|list| Trips::of(&list));
             list.is_some_and(|list| list.number() >= least && list.regular().is_some())
         })
     };
@@ -32,15 +31,13 @@ pub(super) fn uncut(
         return None;
     }
     let once = body.difference(&anchor.shapes).filter_map(|&shape| {
-        let run = Anchor { shapes: Set::from_iter([shape]), merges: true };
+        let run = Anchor::run(shape);
         let times = run.count(flow);
         (times < steps && times.saturating_mul(2) > steps).then_some((times, shape, run))
     });
     let mut once: Vec<(u64, u32, Anchor)> = once.collect();
     once.sort_by_key(|&(times, shape, _)| (times, shape));
-    let found = once.into_iter().find(|&(times, shape, _)| {
-        let others: Set = flow.calls.keys().copied().filter(|&other| other != shape).collect();
-        is_even(&others, times.saturating_sub(1))
-    });
+    let found =
+        once.into_iter().find(|&(times, shape, _)| is_even(&flow.others(shape), times.saturating_sub(1)));
     found.map(|(times, _, run)| (run, times))
 }
