@@ -195,8 +195,7 @@ impl Builder {
                     Edge::Exit => Token::End(region),
                 };
             }
-            let path = signature.path.checked_sub(1).or(signature.site.checked_sub(1));
-            let frames = path.into_iter().flat_map(|site| call_path(&structure.sites, site));
+            let frames = signature.way().into_iter().flat_map(|way| call_path(&structure.sites, way));
             let module = |module: u32| modules.get(module as usize).copied().unwrap_or(nowhere);
             let path = frames.map(|frame| (module(frame.module), frame.offset)).collect();
             let place = Place { function: signature.function, path };

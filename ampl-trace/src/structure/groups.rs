@@ -189,7 +189,7 @@ impl<'a> GroupThread<'a> {
 
     /// Paths by which the calls of every terminal came to their site, by number; those of a site alone where they are not known.
     pub fn paths(&self) -> impl Iterator<Item = Option<u32>> + use<'a> {
-        self.heads().iter().map(|head| head.path.checked_sub(1).or(head.site.checked_sub(1)))
+        self.heads().iter().map(|head| super::way(head.site, head.path))
     }
 
     /// Every terminal with its words, by number.

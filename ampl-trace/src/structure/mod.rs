@@ -60,6 +60,18 @@ pub struct Signature {
     pub words: Vec<u64>,
 }
 
+impl Signature {
+    /// Index in [`RankStructure::sites`] of the path, or of the site alone where the path is not known.
+    pub fn way(&self) -> Option<u32> {
+        way(self.site, self.path)
+    }
+}
+
+/// Index of the path of a call, or of its site alone where the path is not known; both are one more, or 0 for none.
+fn way(site: u32, path: u32) -> Option<u32> {
+    path.checked_sub(1).or(site.checked_sub(1))
+}
+
 /// The calls of one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadStructure {
