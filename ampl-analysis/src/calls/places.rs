@@ -26,8 +26,8 @@ pub struct Place<'a> {
     /// Callers of its function, outwards; none where paths are not told apart.
     pub callers: Vec<(&'a str, u64)>,
     /// Callers outwards, and true where calls differ beyond these.
-    pub sampled: Option<(Vec<(&'a str, u64)>, bool)>,
-    /// Number of `sampled` callers that belong to a wrapper, 0 for the function alone; none where it is in none, by the
+    pub common_callers: Option<(Vec<(&'a str, u64)>, bool)>,
+    /// Number of `common_callers` that belong to a wrapper, 0 for the function alone; none where it is in none, by the
     /// structure of calls.
     pub wrapper: Option<usize>,
 }
@@ -69,7 +69,7 @@ impl<'a> Places<'a> {
                 line,
                 addresses: Vec::new(),
                 callers,
-                sampled: None,
+                common_callers: None,
                 wrapper: None,
             });
         }
@@ -86,7 +86,7 @@ impl<'a> Places<'a> {
                 (known.function != SEVERAL).then(|| self.number(known.function, named(known.path.clone())));
             if let Some(place) = number.map(|number| &mut self.places[number]) {
                 let is_first = place.addresses.len() == 1;
-                place.sampled = match (place.sampled.take(), known.callers.clone()) {
+                place.common_callers = match (place.common_callers.take(), known.callers.clone()) {
                     (None, callers) if is_first => callers,
                     (Some(before), Some(callers)) if before == callers => Some(before),
                     // The addresses have different callers.
@@ -111,7 +111,7 @@ impl<'a> Places<'a> {
             if !counts || !place.callers.is_empty() || module == NOWHERE.0 {
                 continue;
             }
-            let (outward, several) = place.sampled.clone().unwrap_or_default();
+            let (outward, several) = place.common_callers.clone().unwrap_or_default();
             // Where a module is stripped, a function without a name is told by where it calls.
             let mut named = |(module, offset): (&'a str, u64)| {
                 let name = symbols.function(module, offset).map(|function| function.name);

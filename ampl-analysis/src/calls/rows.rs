@@ -275,7 +275,7 @@ impl Row {
             self.path = inner.map(|address| frame(symbols, address)).collect();
             self.path.reverse();
         }
-        if let Some((functions, several)) = &place.sampled {
+        if let Some((functions, several)) = &place.common_callers {
             let name = |&(module, offset): &(&str, u64)| match symbols.function(module, offset) {
                 Some(function) => function.name,
                 None => symbols.name(module, offset),

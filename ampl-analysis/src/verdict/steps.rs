@@ -345,7 +345,7 @@ mod tests {
             line: None,
             addresses: vec![("/synthetic/app", 40)],
             callers: Vec::new(),
-            sampled: None,
+            common_callers: None,
             wrapper: None,
         };
         Steps::of(&trace(all, |rank| rank < kept), &place)

@@ -82,7 +82,7 @@ pub fn has_several_callers(place: &Place<'_>, symbols: &mut Symbols) -> bool {
 /// is neither, or with `SEVERAL_CALLERS`.
 fn way(place: &Place<'_>, symbols: &mut Symbols, around: Option<&Function>, mpi: &str) -> String {
     let mut text = String::new();
-    let Some((functions, several)) = &place.sampled else { return text };
+    let Some((functions, several)) = &place.common_callers else { return text };
     let is_wrapper = |own: &Function| place.wrapper.is_some() || wraps(&own.name, mpi);
     if place.addresses == [NOWHERE] || around.is_some_and(|own| !is_wrapper(own)) {
         return text;
@@ -297,7 +297,7 @@ mod tests {
             line: place.line.clone(),
             addresses: place.addresses.clone(),
             callers: place.callers.clone(),
-            sampled: place.sampled.clone(),
+            common_callers: place.common_callers.clone(),
             ..*place
         }
     }
@@ -312,7 +312,7 @@ mod tests {
             line: line.map(str::to_owned),
             addresses: vec![(me.to_str().unwrap(), offset)],
             callers: Vec::new(),
-            sampled: None,
+            common_callers: None,
             wrapper: None,
         };
         // The first byte has no symbol.
@@ -326,8 +326,8 @@ mod tests {
         assert_eq!(label(&place, &mut symbols, Detail::Function, room), format!("{mpi} @ atoi (a.c:3)"));
         assert_eq!(label(&place, &mut symbols, Detail::Function, room - 1), format!("{mpi} @ a.c:3"));
         // A function that is a wrapper by the structure of calls is shown with its callers.
-        let sampled = Some((vec![(&*libc, atoi + 1)], true));
-        let wrapped = Place { sampled, ..copy(&place) };
+        let common_callers = Some((vec![(&*libc, atoi + 1)], true));
+        let wrapped = Place { common_callers, ..copy(&place) };
         let shown = |wrapper| {
             label(&Place { wrapper, ..copy(&wrapped) }, &mut Symbols::default(), Detail::Function, 90)
         };
@@ -335,8 +335,8 @@ mod tests {
         assert_eq!(shown(Some(0)), format!("{mpi} @ atoi (a.c:3) < atoi"));
         assert_eq!(shown(Some(1)), format!("{mpi} @ atoi (a.c:3) < atoi < several callers"));
         // A caller without a name is shown by its address, the code that starts the program never.
-        let sampled = Some((vec![("/nowhere/app", 1)], false));
-        let nameless = Place { sampled, wrapper: Some(0), ..copy(&place) };
+        let common_callers = Some((vec![("/nowhere/app", 1)], false));
+        let nameless = Place { common_callers, wrapper: Some(0), ..copy(&place) };
         let said = label(&nameless, &mut Symbols::default(), Detail::Function, 90);
         assert_eq!(said, format!("{mpi} @ atoi (a.c:3) < app+0x0"));
         let start = ["_start", "__libc_start_main", "start_thread", "main", "clone_all"].map(is_start);

@@ -344,7 +344,7 @@ mod tests {
         let hinted = |wrapper, several, config: &str| {
             let mut places = Places::default();
             let key = Some(places.number(ids::MPI_SEND.0, vec![(&*libc, atoi + 4)]));
-            places.places[0].sampled = Some((Vec::new(), several));
+            places.places[0].common_callers = Some((Vec::new(), several));
             places.places[0].wrapper = wrapper;
             let plan = Synthetic { config: config.into(), ..Synthetic::default() }.plan();
             let mut out = Page::new(WIDTH);
